@@ -1,0 +1,30 @@
+"""What every test shares: one thread, fixed seeds, and where the benchmark data lies."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import pytest
+import torch
+
+torch.set_num_threads(1)
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SHARED_DATA = REPOSITORY.parent / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of benchmark data beside the repository; a test that needs it is skipped where it is not."""
+    root = Path(os.environ.get("OMEGAGNN_TEST_DATA", SHARED_DATA))
+    if not root.is_dir():
+        pytest.skip(f"needs the benchmark data in {root}")
+    return root
