@@ -93,6 +93,7 @@ class Dataset:
         return replace(self, splits=splits)
 
     def __repr__(self) -> str:
+        """Name, task and sizes."""
         parts = [repr(self.name), self.task]
         if self.ptr is not None:
             parts.append(f"{self.num_graphs} graphs")
