@@ -18,7 +18,7 @@ NaN, infinity     an error
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -78,7 +78,12 @@ class Graph:
             _check_integer(name, array)
             if array.dim() != 1:
                 raise ValueError(f"{name} must have one dimension, but it has shape {tuple(array.shape)}.")
-        if rowptr.numel() == 0 or int(rowptr[0]) != 0 or int(rowptr[-1]) != col.numel() or bool((rowptr.diff() < 0).any()):
+        if (
+            rowptr.numel() == 0
+            or int(rowptr[0]) != 0
+            or int(rowptr[-1]) != col.numel()
+            or bool((rowptr.diff() < 0).any())
+        ):
             raise ValueError(
                 f"rowptr must start at 0, never fall and end at the number of entries ({col.numel()}): check the rows."
             )
@@ -96,12 +101,12 @@ class Graph:
         return cls.from_edge_index(torch.stack([col, row]), matrix.size(0), coo.values())
 
     @classmethod
-    def from_scipy(cls, matrix: sp.sparray | sp.spmatrix) -> Graph:
+    def from_scipy(cls, matrix: sp.csr_array | sp.coo_array | sp.spmatrix) -> Graph:
         """Build from a square SciPy sparse matrix whose entry ``[j, i]`` is the edge ``j → i`` (SciPy's convention)."""
-        shape = cast("tuple[int, ...]", matrix.shape)
+        coo = cast("sp.coo_matrix", cast("Any", matrix).tocoo())
+        shape = coo.shape
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError(f"The SciPy matrix must be square, but its shape is {shape}.")
-        coo = cast("sp.coo_matrix", matrix.tocoo())
         index = torch.stack([torch.as_tensor(coo.row).long(), torch.as_tensor(coo.col).long()])
         return cls.from_edge_index(index, shape[0], torch.as_tensor(coo.data))
 
@@ -112,13 +117,15 @@ class Graph:
         The edge attribute named by `weight` is used when every edge carries it and must not be on some edges only.
         """
         number = {node: i for i, node in enumerate(graph.nodes)}
-        edges = [(number[u], number[v], data.get(weight)) for u, v, data in graph.edges(data=True)]
+        edges = [(number[u], number[v], data.get(weight) if weight else None) for u, v, data in graph.edges(data=True)]
         if not graph.is_directed():
             edges += [(v, u, w) for u, v, w in edges if u != v]
         weights = [w for _, _, w in edges]
         weighted = any(w is not None for w in weights)
         if weighted and any(w is None for w in weights):
-            raise ValueError(f"Some edges carry {weight!r} and some do not: give it to all of them or pass weight=None.")
+            raise ValueError(
+                f"Some edges carry {weight!r} and some do not: give it to all of them or pass weight=None."
+            )
         index = torch.tensor([(u, v) for u, v, _ in edges], dtype=torch.long).reshape(-1, 2).t()
         edge_weight = torch.tensor(weights, dtype=torch.get_default_dtype()) if weighted else None
         return cls.from_edge_index(index, len(number), edge_weight)
@@ -214,11 +221,15 @@ class Graph:
         As in PyTorch Geometric, an existing self-loop keeps its weight instead of getting a second one, and a node
         without neighbours and loop gets an empty row. A graph that is an operator already is returned as it is.
         """
-        return self if self._is_operator else self._once(("gcn", add_self_loops), partial(self._gcn_norm, add_self_loops))
+        return (
+            self if self._is_operator else self._once(("gcn", add_self_loops), partial(self._gcn_norm, add_self_loops))
+        )
 
     def row_norm(self, add_self_loops: bool = True) -> Graph:
         r"""Return the row-stochastic operator :math:`S = \tilde D^{-1} \tilde A` (see `gcn_norm` for self-loops)."""
-        return self if self._is_operator else self._once(("row", add_self_loops), partial(self._row_norm, add_self_loops))
+        return (
+            self if self._is_operator else self._once(("row", add_self_loops), partial(self._row_norm, add_self_loops))
+        )
 
     def as_operator(self) -> Graph:
         """Return this graph with its weights (1 where there are none) declared a finished propagation matrix."""
@@ -227,7 +238,9 @@ class Graph:
 
     def with_self_loops(self) -> Graph:
         """Return the graph with exactly one self-loop a node, of its old weight (the last one's) or else of 1."""
-        return self._once("loops", self._with_self_loops)
+        graph = self._once("loops", self._with_self_loops)
+        graph._cache["loops"] = graph  # asking again changes nothing
+        return graph
 
     def without_self_loops(self) -> Graph:
         """Return the graph without entries from a node to itself."""
@@ -439,7 +452,9 @@ def _checked_num_nodes(index: Tensor, num_nodes: int | None) -> int:
 def _checked_weight(weight: Tensor | npt.ArrayLike, num_edges: int, device: torch.device) -> Tensor:
     weight = torch.as_tensor(weight)
     if weight.dim() != 1 or weight.size(0) != num_edges:
-        raise ValueError(f"edge_weight must have shape [{num_edges}], one number an edge, but it is {tuple(weight.shape)}.")
+        raise ValueError(
+            f"edge_weight must have shape [{num_edges}], one number an edge, but it is {tuple(weight.shape)}."
+        )
     if weight.is_complex():
         raise TypeError("edge_weight must be real, but it is complex: take its absolute value.")
     if not weight.is_floating_point():
@@ -447,7 +462,9 @@ def _checked_weight(weight: Tensor | npt.ArrayLike, num_edges: int, device: torc
     finite = torch.isfinite(weight)
     if not bool(finite.all()):
         place = int((~finite).nonzero()[0])
-        raise ValueError(f"edge_weight is {float(weight[place])} at edge {place}: weights must be finite; drop or mend the edge.")
+        raise ValueError(
+            f"edge_weight is {float(weight[place])} at edge {place}: weights must be finite; drop or mend the edge."
+        )
     return weight.to(device)
 
 
@@ -472,16 +489,36 @@ def _equal(one: Tensor | None, other: Tensor | None) -> bool:
     return torch.equal(one, other)
 
 
-def _flatten(graph: Graph) -> tuple[list[Any], bool]:
-    return [graph.rowptr, graph.col, graph.weight], graph.is_operator
+def _flatten(graph: Graph) -> tuple[list[Any], tuple[bool, bool, bool]]:
+    """Take a graph apart with its transpose, whose computation depends on the data and so cannot be traced."""
+    transposed = graph.transposed
+    symmetric = transposed is graph
+    parts = [graph.rowptr, graph.col, graph.weight, graph.transpose_order]
+    if not symmetric:
+        parts += [transposed.rowptr, transposed.col, transposed.weight]
+    return parts, (graph.is_operator, symmetric, graph._cache.get("loops") is graph)
 
 
-def _unflatten(children: Any, is_operator: bool) -> Graph:
-    rowptr, col, weight = children
-    return Graph(rowptr, col, weight, is_operator=is_operator)
+def _flatten_with_keys(graph: Graph) -> tuple[list[tuple[Any, Any]], tuple[bool, bool, bool]]:
+    parts, context = _flatten(graph)
+    names = ("rowptr", "col", "weight", "order", "t_rowptr", "t_col", "t_weight")
+    return [(pytree.GetAttrKey(name), part) for name, part in zip(names, parts, strict=False)], context
+
+
+def _unflatten(children: Iterable[Any], context: tuple[bool, bool, bool]) -> Graph:
+    rowptr, col, weight, order, *other = children
+    is_operator, symmetric, has_loops = context
+    graph = Graph(rowptr, col, weight, is_operator=is_operator)
+    transposed = graph if symmetric else Graph(*other, is_operator=is_operator)
+    graph._cache.update(order=order, transposed=transposed)
+    if has_loops:
+        graph._cache["loops"] = graph
+    return graph
 
 
 # torch.export and torch.func take a Graph for the bundle of tensors that it is.
-pytree.register_pytree_node(Graph, _flatten, _unflatten, serialized_type_name="omegagnn.Graph")
+pytree.register_pytree_node(
+    Graph, _flatten, _unflatten, serialized_type_name="omegagnn.Graph", flatten_with_keys_fn=_flatten_with_keys
+)
 
 __all__ = ["Graph", "as_graph"]

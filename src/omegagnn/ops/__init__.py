@@ -1,0 +1,191 @@
+"""The ops as the rest of the package calls them: features, a `Graph`, ω in; features out, differentiable.
+
+Features are ``[n, c]`` or, with a run axis, ``[n, R, c]``: R independent runs that share the graph. Inside, runs come
+first in memory (``[R, n, c]``), so a batched matrix product needs no copy; both layouts are taken as they come.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from omegagnn.graph import Graph
+from omegagnn.ops.autograd import Attention, Dropout, Propagate, SparseLinear
+from omegagnn.ops.random import Draws
+from omegagnn.ops.registry import fused_twin, use_backend
+
+
+def omega_propagate(x: Tensor, graph: Graph, omega: Tensor | float) -> Tensor:
+    r"""Mix each node with its neighbourhood: :math:`z = x - ω ⊙ (x - S x)`, i.e. :math:`(1 - ω) x + ω S x`.
+
+    Node-wise, for channel ``c``: :math:`z_{ic} = (1 - ω_c) x_{ic} + ω_c \sum_{j → i} S_{ij} x_{jc}`. ω = 0 leaves x as
+    it is, ω = 1 is the plain propagation, in between it smooths less, beyond 1 or below 0 it sharpens.
+
+    Args:
+        x: features ``[n, c]`` or ``[n, R, c]``.
+        graph: S as a `Graph`, usually ``graph.gcn_norm()``; its matrix is used as it is (1 for each unweighted edge).
+        omega: a number, or a tensor that broadcasts to ``[c]`` or ``[R, c]``.
+
+    >>> import torch
+    >>> edge = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+    >>> omega_propagate(torch.tensor([[1.0], [0.0]]), edge.gcn_norm(), 0.5)
+    tensor([[0.7500],
+            [0.2500]])
+    """
+    runs_first, had_runs = _runs_first(x, graph)
+    vector = _omega_vector(omega, x, had_runs)
+    weight = _matrix_weight(graph, x.dtype)
+    transposed = graph.transposed
+    weight_t = _matrix_weight(transposed, x.dtype)
+    y = Propagate.apply(
+        runs_first, vector, weight, weight_t, graph.rowptr, graph.col, transposed.rowptr, transposed.col
+    )
+    return _runs_second(y, had_runs)
+
+
+def spmm(graph: Graph, x: Tensor) -> Tensor:
+    """Return ``S x`` for features ``[n, c]`` or ``[n, R, c]``."""
+    return omega_propagate(x, graph, 1.0)
+
+
+def attention_propagate(
+    x: Tensor,
+    dst: Tensor,
+    src: Tensor,
+    graph: Graph,
+    omega: Tensor | float,
+    negative_slope: float = 0.2,
+    dropout: float = 0.0,
+    key: Tensor | None = None,
+) -> Tensor:
+    r"""Propagate with attention: :math:`z = x - ω ⊙ (x - Ŝ x)`.
+
+    Here :math:`Ŝ_{ij} = \mathrm{softmax}_j\, \mathrm{LeakyReLU}(d_i + s_j)`, a softmax over the senders of ``i``.
+
+    Args:
+        x: features ``[n, c]`` or ``[n, R, c]``; head ``h`` weighs the ``h``-th block of ``c / heads`` channels.
+        dst: score of each node as receiver, ``[n, heads]`` or ``[n, R, heads]``.
+        src: score of each node as sender, likewise.
+        graph: the structure; the softmax runs over the entries of a row, so self-loops must be there if they are meant.
+        omega: a number, or a tensor that broadcasts to ``[c]`` or ``[R, c]``.
+        negative_slope: slope of LeakyReLU for negative scores.
+        dropout: probability of dropping an entry of Ŝ, with `key` (``[R, 2]``, from `Draws.key`).
+        key: the randomness of the dropout.
+    """
+    heads = dst.size(-1)
+    if x.size(-1) % heads:
+        raise ValueError(f"{x.size(-1)} channels cannot be split evenly over {heads} heads: change one of them.")
+    runs_first, had_runs = _runs_first(x, graph)
+    vector = _omega_vector(omega, x, had_runs)
+    scores = [_runs_first(score.to(x.dtype), graph)[0] for score in (dst, src)]
+    key = _checked_key(dropout, key, runs_first)
+    transposed = graph.transposed
+    structure = (graph.rowptr, graph.col, transposed.rowptr, transposed.col, graph.transpose_order)
+    y, _ = Attention.apply(runs_first, *scores, vector, key, negative_slope, dropout, *structure)
+    return _runs_second(y, had_runs)
+
+
+def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:
+    """Zero elements of ``[n, c]`` or ``[n, R, c]`` with probability p, scale the rest by 1/(1 − p); `key` is ``[R, 2]``."""
+    if p == 0:
+        return x
+    had_runs = x.dim() == 3
+    runs_first = x.transpose(0, 1) if had_runs else x.unsqueeze(0)
+    return _runs_second(Dropout.apply(runs_first, _checked_key(p, key, runs_first), p), had_runs)
+
+
+class SparseFeatures:
+    """A feature matrix of mostly zeros, in compressed rows with its transpose, ready to be multiplied many times."""
+
+    def __init__(self, matrix: Tensor) -> None:
+        """Take a torch sparse CSR or COO matrix ``[n, f]``."""
+        matrix = matrix if matrix.layout == torch.sparse_csr else matrix.to_sparse_csr()
+        self.shape = matrix.shape
+        fits = max(*matrix.shape, matrix.values().numel()) < 2**31
+        index = torch.int32 if fits else torch.int64
+        self.rowptr, self.col = matrix.crow_indices().to(index), matrix.col_indices().to(index)
+        self.value = matrix.values()
+        order = torch.sort(self.col, stable=True).indices
+        self.order_t = order.to(index)
+        rows = torch.repeat_interleave(
+            torch.arange(matrix.size(0), dtype=index, device=self.col.device), self.rowptr.diff()
+        )
+        self.col_t = rows[order]
+        self.rowptr_t = torch.zeros(matrix.size(1) + 1, dtype=index, device=self.col.device)
+        self.rowptr_t[1:] = torch.bincount(self.col, minlength=matrix.size(1)).cumsum(0)
+
+    @property
+    def structure(self) -> tuple[Tensor, ...]:
+        """The index arrays in the order the kernels take them."""
+        return self.rowptr, self.col, self.rowptr_t, self.col_t, self.order_t
+
+
+def sparse_linear(features: SparseFeatures, weight: Tensor, p: float = 0.0, key: Tensor | None = None) -> Tensor:
+    """Return ``dropout(X) W``: ``[n, c]`` for W ``[f, c]``, ``[n, R, c]`` for W ``[R, f, c]``; only stored values are dropped."""
+    had_runs = weight.dim() == 3
+    weights = weight if had_runs else weight.unsqueeze(0)
+    if weights.size(1) != features.shape[1]:
+        raise ValueError(f"The features have {features.shape[1]} columns but the weight has {weights.size(1)} rows.")
+    key = _checked_key(p, key, weights)
+    y = SparseLinear.apply(features.value.to(weight.dtype), weights.contiguous(), key, p, *features.structure)
+    return _runs_second(y, had_runs)
+
+
+def _runs_first(x: Tensor, graph: Graph) -> tuple[Tensor, bool]:
+    if x.dim() not in (2, 3):
+        raise ValueError(f"Features must be [n, c] or [n, R, c], but their shape is {tuple(x.shape)}.")
+    if x.size(0) != graph.num_nodes:
+        raise ValueError(f"The graph has {graph.num_nodes} nodes but x has {x.size(0)} rows: they must agree.")
+    had_runs = x.dim() == 3
+    return (x.transpose(0, 1) if had_runs else x.unsqueeze(0)).contiguous(), had_runs
+
+
+def _runs_second(y: Tensor, had_runs: bool) -> Tensor:
+    return y.transpose(0, 1) if had_runs else y.squeeze(0)
+
+
+def _omega_vector(omega: Tensor | float, x: Tensor, had_runs: bool) -> Tensor:
+    vector = torch.as_tensor(omega, dtype=x.dtype, device=x.device)
+    shape = x.shape[1:]
+    try:
+        vector = vector.expand(shape)
+    except RuntimeError:
+        raise ValueError(
+            f"omega of shape {tuple(vector.shape)} does not fit features of shape {tuple(x.shape)}: it must broadcast to "
+            f"{list(shape)}."
+        ) from None
+    return (vector if had_runs else vector.unsqueeze(0)).contiguous()
+
+
+def _matrix_weight(graph: Graph, dtype: torch.dtype) -> Tensor:
+    weight = graph.weight
+    if weight is None:
+        return graph._once(("ones", dtype), lambda: torch.ones(graph.num_edges, dtype=dtype, device=graph.device))
+    return weight if weight.dtype == dtype else graph._once(("weight", dtype), lambda: weight.to(dtype))
+
+
+def _checked_key(p: float, key: Tensor | None, runs_first: Tensor) -> Tensor:
+    if not 0 <= p < 1:
+        raise ValueError(f"A dropout probability must be at least 0 and below 1, but it is {p}.")
+    if p == 0:
+        return torch.zeros(runs_first.size(0), 2, dtype=torch.int64, device=runs_first.device)
+    if key is None:
+        raise ValueError("Dropout needs a key: take one from Draws(...).key(place).")
+    if key.shape != (runs_first.size(0), 2):
+        raise ValueError(
+            f"The key has shape {tuple(key.shape)}, but {runs_first.size(0)} runs need [{runs_first.size(0)}, 2]."
+        )
+    return key
+
+
+__all__ = [
+    "Draws",
+    "SparseFeatures",
+    "attention_propagate",
+    "dropout",
+    "fused_twin",
+    "omega_propagate",
+    "sparse_linear",
+    "spmm",
+    "use_backend",
+]

@@ -1,0 +1,283 @@
+"""The ops with their gradients, in the form autograd, `torch.func` and vmap understand.
+
+Each is an `autograd.Function` over the kernels of `registry` with features ``[R, n, c]``. A vmap dimension becomes more
+runs. Where a gradient must itself be differentiated, the backward pass is composed of these same functions; otherwise
+it is one fused kernel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from omegagnn.ops.registry import kernels
+
+
+def _into_runs(size: int, tensor: Tensor, dim: int | None) -> Tensor:
+    """Fold a vmap dimension of `size` into the leading run axis: ``[R, ...]`` → ``[size · R, ...]``."""
+    moved = tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+    return moved.reshape(-1, *moved.shape[2:])
+
+
+def _out_of_runs(size: int, tensor: Tensor) -> Tensor:
+    return tensor.unflatten(0, (size, -1))
+
+
+def _refuse_batched(what: str, *dims: int | None) -> None:
+    if any(dim is not None for dim in dims):
+        raise NotImplementedError(f"vmap over {what} is not supported: map over the features, ω or the parameters.")
+
+
+class Propagate(Function):
+    """``(1 − ω) x + ω S x`` with gradients for x, ω and the entries of S; arguments as in `ops.reference.propagate`."""
+
+    @staticmethod
+    def forward(
+        x: Tensor,
+        omega: Tensor,
+        weight: Tensor,
+        weight_t: Tensor,
+        rowptr: Tensor,
+        col: Tensor,
+        rowptr_t: Tensor,
+        col_t: Tensor,
+    ) -> Tensor:
+        return kernels.propagate(rowptr, col, weight, x, omega)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, omega, weight, weight_t, rowptr, col, rowptr_t, col_t = ctx.saved_tensors
+        grad = grad.contiguous()
+        need_x, need_omega, need_weight = ctx.needs_input_grad[:3]
+        grad_x = grad_omega = grad_weight = None
+        if torch.is_grad_enabled():
+            graph_t = (weight_t, weight, rowptr_t, col_t, rowptr, col)
+            if need_x:
+                grad_x = Propagate.apply(grad, omega, *graph_t)
+            if need_omega:
+                grad_omega = (x * (Propagate.apply(grad, torch.ones_like(omega), *graph_t) - grad)).sum(1)
+        elif need_omega:
+            grad_x, grad_omega = kernels.propagate_backward(rowptr_t, col_t, weight_t, x, omega, grad)
+        elif need_x:
+            grad_x = kernels.propagate(rowptr_t, col_t, weight_t, grad, omega)
+        if need_weight:
+            grad_weight = EdgeDot.apply(omega[:, None, :] * grad, x, rowptr, col, rowptr_t, col_t).sum(0)
+        return grad_x, grad_omega, grad_weight, None, None, None, None, None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, *graph: Tensor
+    ) -> tuple[Tensor, int]:
+        _refuse_batched("the graph", *in_dims[2:])
+        size = info.batch_size
+        folded = Propagate.apply(
+            _into_runs(size, x, in_dims[0]).contiguous(), _into_runs(size, omega, in_dims[1]), *graph
+        )
+        return _out_of_runs(size, folded), 0
+
+
+class EdgeDot(Function):
+    """``⟨left_i, right_j⟩`` for each entry ``j → i``, ``[R, E]``: the gradient of a propagation for its weights."""
+
+    @staticmethod
+    def forward(left: Tensor, right: Tensor, rowptr: Tensor, col: Tensor, rowptr_t: Tensor, col_t: Tensor) -> Tensor:
+        return kernels.edge_dot(rowptr, col, left.contiguous(), right.contiguous())
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        # Second derivatives by edge weight are rare (explainers): gather and scatter in plain torch.
+        left, right, rowptr, col, _, _ = ctx.saved_tensors
+        row = torch.repeat_interleave(torch.arange(rowptr.numel() - 1, device=col.device), rowptr.diff().long())
+        grad = grad[..., None]
+        grad_left = torch.zeros_like(left).index_add(1, row, grad * right[:, col])
+        grad_right = torch.zeros_like(right).index_add(1, col, grad * left[:, row])
+        return grad_left, grad_right, None, None, None, None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], left: Tensor, right: Tensor, *graph: Tensor
+    ) -> tuple[Tensor, int]:
+        _refuse_batched("the graph", *in_dims[2:])
+        size = info.batch_size
+        folded = EdgeDot.apply(_into_runs(size, left, in_dims[0]), _into_runs(size, right, in_dims[1]), *graph)
+        return _out_of_runs(size, folded), 0
+
+
+class Attention(Function):
+    """Attention propagation with ω; arguments as in `ops.reference.attention`. Differentiable once."""
+
+    @staticmethod
+    def forward(
+        x: Tensor, dst: Tensor, src: Tensor, omega: Tensor, key: Tensor, slope: float, p: float, *graph: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        rowptr, col = graph[:2]
+        return kernels.attention(rowptr, col, x, dst, src, omega, slope, p, key)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        x, dst, src, omega, key, ctx.slope, ctx.p, *graph = inputs
+        ctx.save_for_backward(x, dst, src, omega, key, output[1], *graph)
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        x, dst, src, omega, key, lse, *graph = ctx.saved_tensors
+        grads = AttentionBackward.apply(x, dst, src, omega, key, lse, grad.contiguous(), ctx.slope, ctx.p, *graph)
+        return *grads, None, None, None, *(None for _ in graph)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        return _vmap_attention(Attention, 5, info, in_dims, args)
+
+
+class AttentionBackward(Function):
+    """The gradients of `Attention` as a function of their own, so that vmap can fold them into runs as well."""
+
+    @staticmethod
+    def forward(
+        x: Tensor,
+        dst: Tensor,
+        src: Tensor,
+        omega: Tensor,
+        key: Tensor,
+        lse: Tensor,
+        grad: Tensor,
+        slope: float,
+        p: float,
+        *graph: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return kernels.attention_backward(*graph, x, dst, src, lse, omega, grad, slope, p, key)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.mark_non_differentiable(*output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, ...]:
+        raise NotImplementedError(
+            "Attention propagation is differentiable once; its second derivative is not defined here."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        return _vmap_attention(AttentionBackward, 7, info, in_dims, args)
+
+
+def _vmap_attention(
+    function: type[Function], tensors: int, info: Any, in_dims: tuple[int | None, ...], args: tuple[Any, ...]
+) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+    _refuse_batched("the graph", *in_dims[tensors + 2 :])
+    size = info.batch_size
+    folded = [_into_runs(size, arg, dim).contiguous() for arg, dim in zip(args[:tensors], in_dims, strict=False)]
+    outputs = function.apply(*folded, *args[tensors:])
+    return tuple(_out_of_runs(size, output) for output in outputs), (0,) * len(outputs)
+
+
+class SparseLinear(Function):
+    """``dropout(X) W`` for sparse X with gradients for the stored values and W; see `ops.reference.sparse_linear`."""
+
+    @staticmethod
+    def forward(value: Tensor, weight: Tensor, key: Tensor, p: float, *matrix: Tensor) -> Tensor:
+        rowptr, col = matrix[:2]
+        return kernels.sparse_linear(rowptr, col, value, weight, p, key)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        value, weight, key, ctx.p, *matrix = inputs
+        ctx.save_for_backward(value, weight, key, *matrix)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        value, weight, key, *matrix = ctx.saved_tensors
+        rowptr, col, rowptr_t, col_t, _ = matrix
+        grad = grad.contiguous()
+        grad_value = grad_weight = None
+        if ctx.needs_input_grad[1]:
+            grad_weight = SparseLinearBackward.apply(value, grad, key, ctx.p, *matrix)
+        if ctx.needs_input_grad[0]:
+            pull = EdgeDot.apply(grad, weight, rowptr, col, rowptr_t, col_t)
+            grad_value = (pull * Dropout.apply(torch.ones_like(pull)[:, None], key, ctx.p)[:, 0]).sum(0)
+        return grad_value, grad_weight, None, None, *(None for _ in matrix)
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        value: Tensor,
+        weight: Tensor,
+        key: Tensor,
+        p: float,
+        *matrix: Tensor,
+    ) -> tuple[Tensor, int]:
+        _refuse_batched("the sparse features", in_dims[0], *in_dims[4:])
+        size = info.batch_size
+        weight, key = _into_runs(size, weight, in_dims[1]), _into_runs(size, key, in_dims[2])
+        return _out_of_runs(size, SparseLinear.apply(value, weight.contiguous(), key, p, *matrix)), 0
+
+
+class SparseLinearBackward(Function):
+    """``dropout(X)ᵀ g``, linear in g; its own gradient is `SparseLinear`."""
+
+    @staticmethod
+    def forward(value: Tensor, grad: Tensor, key: Tensor, p: float, *matrix: Tensor) -> Tensor:
+        return kernels.sparse_linear_backward(*matrix, value, grad, p, key)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        value, _, key, ctx.p, *matrix = inputs
+        ctx.save_for_backward(value, key, *matrix)
+
+    @staticmethod
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
+        value, key, *matrix = ctx.saved_tensors
+        if ctx.needs_input_grad[0]:
+            raise NotImplementedError(
+                "A second derivative by sparse feature values is not defined: use dense features."
+            )
+        grad = SparseLinear.apply(value, outer.contiguous(), key, ctx.p, *matrix)
+        return None, grad, None, None, *(None for _ in matrix)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], value: Tensor, grad: Tensor, key: Tensor, p: float, *matrix: Tensor
+    ) -> tuple[Tensor, int]:
+        _refuse_batched("the sparse features", in_dims[0], *in_dims[4:])
+        size = info.batch_size
+        grad, key = _into_runs(size, grad, in_dims[1]), _into_runs(size, key, in_dims[2])
+        return _out_of_runs(size, SparseLinearBackward.apply(value, grad.contiguous(), key, p, *matrix)), 0
+
+
+class Dropout(Function):
+    """Dropout by counter: the mask is drawn again in the backward pass instead of being kept."""
+
+    @staticmethod
+    def forward(x: Tensor, key: Tensor, p: float) -> Tensor:
+        return kernels.dropout(x.contiguous(), p, key)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, key, ctx.p = inputs
+        ctx.save_for_backward(key)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (key,) = ctx.saved_tensors
+        return Dropout.apply(grad, key, ctx.p), None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, key: Tensor, p: float) -> tuple[Tensor, int]:
+        size = info.batch_size
+        folded = Dropout.apply(_into_runs(size, x, in_dims[0]), _into_runs(size, key, in_dims[1]), p)
+        return _out_of_runs(size, folded), 0

@@ -1,0 +1,172 @@
+r"""The meaning of every op, in plain torch: readable, float64-safe, the oracle of its fast twins, never optimised.
+
+Shapes are the ops' own: features ``[R, n, c]`` with runs first, ω ``[R, c]``, scores ``[R, n, heads]``, keys ``[R, 2]``,
+a graph as ``rowptr [n + 1]``, ``col [E]`` and ``weight [E]`` (row ``i`` receives), and its transpose likewise.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from omegagnn.ops.random import draw_bits, drop_threshold
+
+
+def receivers(rowptr: Tensor, num_entries: int) -> Tensor:
+    """Return the row of each entry, ``[E]``."""
+    rows = torch.arange(rowptr.numel() - 1, dtype=rowptr.dtype, device=rowptr.device)
+    return torch.repeat_interleave(rows, rowptr.diff().long(), output_size=num_entries)
+
+
+def propagate(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Tensor | None) -> Tensor:
+    r"""Return :math:`(1 - ω) x + ω S x`, which is :math:`x - ω (x - S x)`; ``S x`` where ω is None.
+
+    Node-wise: :math:`y_i = (1 - ω) x_i + ω \sum_{j → i} S_{ij} x_j`.
+    """
+    messages = weight[:, None] * x[:, col]
+    gathered = torch.zeros_like(x).index_add_(1, receivers(rowptr, col.numel()), messages)
+    if omega is None:
+        return gathered
+    omega = omega[:, None, :]
+    return (1 - omega) * x + omega * gathered
+
+
+def propagate_backward(
+    rowptr_t: Tensor, col_t: Tensor, weight_t: Tensor, x: Tensor, omega: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""Return the gradients of `propagate` for x, :math:`(1 - ω) g + ω S^T g`, and ω, :math:`\sum_i x ⊙ (S^T g - g)`."""
+    gathered = propagate(rowptr_t, col_t, weight_t, grad, None)
+    factor = omega[:, None, :]
+    return (1 - factor) * grad + factor * gathered, (x * (gathered - grad)).sum(1)
+
+
+def edge_dot(rowptr: Tensor, col: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    r"""Return :math:`\langle \mathrm{left}_i, \mathrm{right}_j \rangle` for each entry ``j → i``, ``[R, E]``."""
+    return (left[:, receivers(rowptr, col.numel())] * right[:, col]).sum(2)
+
+
+def attention_coefficients(
+    rowptr: Tensor, col: Tensor, dst: Tensor, src: Tensor, lse: Tensor, slope: float
+) -> tuple[Tensor, Tensor]:
+    """Return :math:`α_{ij}` and the slope of LeakyReLU at each entry, ``[R, E, heads]``, from the row's log-sum-exp."""
+    row = receivers(rowptr, col.numel())
+    score = dst[:, row] + src[:, col]
+    steepness = torch.where(score > 0, 1.0, slope).to(score.dtype)
+    return torch.exp(score * steepness - lse[:, row]), steepness
+
+
+def attention_log_sum(rowptr: Tensor, col: Tensor, dst: Tensor, src: Tensor, slope: float) -> Tensor:
+    r"""Return :math:`\log \sum_{j → i} \exp \mathrm{LeakyReLU}(d_i + s_j)` a row, ``[R, n, heads]`` (0 for empty rows)."""
+    row = receivers(rowptr, col.numel())
+    logit = torch.nn.functional.leaky_relu(dst[:, row] + src[:, col], slope)
+    index = row.long()[None, :, None].expand_as(logit)
+    largest = torch.full_like(dst, -torch.inf).scatter_reduce(1, index, logit, "amax")
+    total = torch.zeros_like(dst).index_add_(1, row, torch.exp(logit - largest[:, row]))
+    occupied = total > 0
+    return torch.where(occupied, largest + torch.where(occupied, total, 1).log(), 0)
+
+
+def attention_mask(num_entries: int, heads: int, p: float, key: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return 0 or 1/(1 − p) for each entry and head, ``[R, E, heads]``; element ``e · heads + h`` of the run's key."""
+    element = torch.arange(num_entries * heads, device=key.device)
+    kept = draw_bits(key, element) >= drop_threshold(p)
+    return kept.view(key.size(0), num_entries, heads).to(dtype) / (1 - p)
+
+
+def attention(
+    rowptr: Tensor, col: Tensor, x: Tensor, dst: Tensor, src: Tensor, omega: Tensor, slope: float, p: float, key: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""Return :math:`y = (1 - ω) x + ω Ŝ x` and the log-sum-exp of each row.
+
+    :math:`Ŝ_{ij} = \mathrm{softmax}_j \mathrm{LeakyReLU}(d_i + s_j)` over the entries of row ``i``; each head weighs its
+    own block of channels; with ``p > 0`` entries of Ŝ are dropped at random and the rest scaled by 1/(1 − p).
+    """
+    heads = dst.size(2)
+    lse = attention_log_sum(rowptr, col, dst, src, slope)
+    alpha, _ = attention_coefficients(rowptr, col, dst, src, lse, slope)
+    if p > 0:
+        alpha = alpha * attention_mask(col.numel(), heads, p, key, x.dtype)
+    blocks = x.unflatten(2, (heads, -1))
+    messages = alpha[..., None] * blocks[:, col]
+    gathered = torch.zeros_like(blocks).index_add_(1, receivers(rowptr, col.numel()), messages).flatten(2)
+    omega = omega[:, None, :]
+    return (1 - omega) * x + omega * gathered, lse
+
+
+def attention_backward(
+    rowptr: Tensor,
+    col: Tensor,
+    rowptr_t: Tensor,
+    col_t: Tensor,
+    order_t: Tensor,
+    x: Tensor,
+    dst: Tensor,
+    src: Tensor,
+    lse: Tensor,
+    omega: Tensor,
+    grad: Tensor,
+    slope: float,
+    p: float,
+    key: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""Return the gradients of `attention` for x, dst, src and ω.
+
+    With :math:`\bar α` the coefficients after dropout mask ``m``, :math:`q_{ij} = m_{ij} \langle ω g_i, x_j \rangle`:
+    :math:`\partial \mathrm{logit}_{ij} = α_{ij} (q_{ij} - \sum_k α_{ik} q_{ik})`; x and ω as in `propagate_backward`
+    with :math:`\bar α` for ``S``. The transpose is for the twins, which gather where this scatters.
+    """
+    heads, row = dst.size(2), receivers(rowptr, col.numel())
+    alpha, steepness = attention_coefficients(rowptr, col, dst, src, lse, slope)
+    mask = attention_mask(col.numel(), heads, p, key, x.dtype) if p > 0 else torch.ones_like(alpha)
+    factor = omega[:, None, :]
+    blocks, grad_blocks = x.unflatten(2, (heads, -1)), grad.unflatten(2, (heads, -1))
+    messages = (alpha * mask)[..., None] * grad_blocks[:, row]
+    gathered = torch.zeros_like(blocks).index_add_(1, col, messages).flatten(2)
+    pull = mask * ((factor * grad).unflatten(2, (heads, -1))[:, row] * blocks[:, col]).sum(-1)
+    mean = torch.zeros_like(dst).index_add_(1, row, alpha * pull)
+    grad_score = alpha * (pull - mean[:, row]) * steepness
+    return (
+        (1 - factor) * grad + factor * gathered,
+        torch.zeros_like(dst).index_add_(1, row, grad_score),
+        torch.zeros_like(src).index_add_(1, col, grad_score),
+        (x * (gathered - grad)).sum(1),
+    )
+
+
+def dropped_values(value: Tensor, p: float, key: Tensor) -> Tensor:
+    """Return the stored values under each run's dropout, ``[R, E]``; element ``e`` of the run's key."""
+    if p == 0:
+        return value.expand(key.size(0), -1)
+    kept = draw_bits(key, torch.arange(value.numel(), device=key.device)) >= drop_threshold(p)
+    return kept.to(value.dtype) * value / (1 - p)
+
+
+def sparse_linear(rowptr: Tensor, col: Tensor, value: Tensor, weight: Tensor, p: float, key: Tensor) -> Tensor:
+    """Return ``dropout(X) W`` for sparse X ``[n, f]`` and W ``[R, f, c]``: ``[R, n, c]``, dropping stored values."""
+    values = dropped_values(value, p, key)
+    out = weight.new_zeros(weight.size(0), rowptr.numel() - 1, weight.size(2))
+    return out.index_add_(1, receivers(rowptr, col.numel()), values[..., None] * weight[:, col])
+
+
+def sparse_linear_backward(
+    rowptr: Tensor,
+    col: Tensor,
+    rowptr_t: Tensor,
+    col_t: Tensor,
+    order_t: Tensor,
+    value: Tensor,
+    grad: Tensor,
+    p: float,
+    key: Tensor,
+) -> Tensor:
+    """Return the gradient of `sparse_linear` for W, ``dropout(X)ᵀ g``, ``[R, f, c]``."""
+    values = dropped_values(value, p, key)
+    out = grad.new_zeros(grad.size(0), rowptr_t.numel() - 1, grad.size(2))
+    return out.index_add_(1, col, values[..., None] * grad[:, receivers(rowptr, col.numel())])
+
+
+def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:
+    """Return x with elements zeroed with probability p, the rest scaled by 1/(1 − p); ``i · c + j`` of the run's key."""
+    element = torch.arange(x.size(1) * x.size(2), device=x.device)
+    kept = draw_bits(key, element) >= drop_threshold(p)
+    return x * (kept.view_as(x).to(x.dtype) / (1 - p))
