@@ -1,0 +1,7 @@
+"""The table of verbs: ``omegagnn VERB`` is the ``app`` of ``omegagnn/cli/VERB.py``, imported when the verb is called."""
+
+from __future__ import annotations
+
+VERBS: dict[str, str] = {
+    "data": "List, fetch, check, audit and import data sets.",
+}
