@@ -10,14 +10,34 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from omegagnn.graph import Graph
+    from omegagnn.nn.conv import OmegaGATConv, OmegaGCNConv
+    from omegagnn.nn.model import OmegaNet
+    from omegagnn.nn.omega import OmegaWeight
+    from omegagnn.nn.wrap import Omega
+    from omegagnn.ops import omega_propagate
 
 __version__ = "0.1.0"
 
 _HOME = {
     "Graph": "omegagnn.graph",
+    "Omega": "omegagnn.nn.wrap",
+    "OmegaGATConv": "omegagnn.nn.conv",
+    "OmegaGCNConv": "omegagnn.nn.conv",
+    "OmegaNet": "omegagnn.nn.model",
+    "OmegaWeight": "omegagnn.nn.omega",
+    "omega_propagate": "omegagnn.ops",
 }
 
-__all__ = ["Graph", "__version__"]
+__all__ = [
+    "Graph",
+    "Omega",
+    "OmegaGATConv",
+    "OmegaGCNConv",
+    "OmegaNet",
+    "OmegaWeight",
+    "__version__",
+    "omega_propagate",
+]
 
 
 def __getattr__(name: str) -> object:
