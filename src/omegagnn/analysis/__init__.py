@@ -1,0 +1,49 @@
+"""Diagnosis of over-smoothing and the theory behind ω: energies, spectra, traces of any model, theorems as functions."""
+
+from omegagnn.analysis.energy import (
+    dirichlet_energy,
+    effective_rank,
+    gat_energy,
+    gradient_norms,
+    mean_average_distance,
+    relative_energy,
+)
+from omegagnn.analysis.impulse import impulse_response
+from omegagnn.analysis.spectrum import (
+    Thresholds,
+    critical_omega,
+    filter_response,
+    laplacian_spectrum,
+    leading_eigenvector,
+    learnt_omegas,
+    operator_kind,
+    propagation_spectrum,
+    sign_pattern,
+    sign_threshold,
+    thresholds,
+)
+from omegagnn.analysis.trace import LayerTrace, Trace, trace
+
+__all__ = [
+    "LayerTrace",
+    "Thresholds",
+    "Trace",
+    "critical_omega",
+    "dirichlet_energy",
+    "effective_rank",
+    "filter_response",
+    "gat_energy",
+    "gradient_norms",
+    "impulse_response",
+    "laplacian_spectrum",
+    "leading_eigenvector",
+    "learnt_omegas",
+    "mean_average_distance",
+    "operator_kind",
+    "propagation_spectrum",
+    "relative_energy",
+    "sign_pattern",
+    "sign_threshold",
+    "thresholds",
+    "trace",
+]
