@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from omegagnn.data.dataset import Dataset, Split, Task
+from omegagnn.data.readers.edges import torch_csr
 from omegagnn.data.readers.npz import read_npz, require
 from omegagnn.errors import DataError
 from omegagnn.graph import Graph
@@ -166,8 +167,7 @@ def _read_features(header: dict[str, Any], arrays: Arrays, label: str) -> Tensor
     _check_rows(rowptr, col, columns, "the features", label)
     if rowptr.numel() != rows + 1 or value.shape != col.shape:
         raise _damaged(label, "its sparse features do not fit together")
-    # The invariants were checked above, in a fraction of the time.
-    return torch.sparse_csr_tensor(rowptr, col, value, (rows, columns), check_invariants=False)
+    return torch_csr(rowptr, col, value, shape=(rows, columns))
 
 
 def _check_rows(rowptr: Tensor, col: Tensor, columns: int, what: str, label: str) -> None:

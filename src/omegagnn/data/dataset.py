@@ -46,7 +46,7 @@ class Dataset:
     task: Task
     graph: Graph
     features: Tensor  # [n, f] float32, dense or torch sparse CSR
-    labels: Tensor  # node: [n] int64, -1 unknown · graph: [graphs] int64 · multi-label: [n, k] float32
+    labels: Tensor  # node: [n] int64, -1 unknown · graph: [graphs] int64 · multi-label: [n, k] float32 · target: [n] float32
     splits: tuple[Split, ...] = ()
     ptr: Tensor | None = None  # [graphs + 1] int64 where the task has many graphs
     class_names: tuple[str, ...] = ()
@@ -75,10 +75,17 @@ class Dataset:
         return self.labels.dim() == 2
 
     @property
+    def is_regression(self) -> bool:
+        """Whether the labels are numbers to come near to, one an item, instead of classes."""
+        return self.labels.dim() == 1 and self.labels.is_floating_point()
+
+    @property
     def num_classes(self) -> int:
-        """Number of classes (columns of a multi-label target)."""
+        """Number of classes, which is what a network puts out an item (columns of a multi-label target; 1 for a number)."""
         if self.is_multilabel:
             return self.labels.size(1)
+        if self.is_regression:
+            return 1
         return max(len(self.class_names), int(self.labels.max()) + 1 if self.labels.numel() else 0)
 
     @cached_property
