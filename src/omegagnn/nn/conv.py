@@ -12,7 +12,7 @@ from omegagnn.graph import Graph, as_graph
 from omegagnn.nn.init import fresh_key, glorot_, identity_
 from omegagnn.nn.linear import LazyChannels
 from omegagnn.nn.omega import OmegaScope, OmegaWeight, make_omega
-from omegagnn.nn.runs import add_bias, run_matmul
+from omegagnn.nn.runs import add_bias, batched_matmul, run_matmul
 from omegagnn.ops import Draws, attention_propagate, omega_propagate
 
 Init = Literal["identity", "glorot"]
@@ -246,13 +246,11 @@ class OmegaGATConv(OmegaConv):
     def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return what each node adds to a score as receiver and as sender, each ``[n, heads]`` (``[n, R, heads]``)."""
         both = torch.stack([self.att_dst, self.att_src], dim=-3)  # [2, heads, d], with runs in front
-        if self.att_weight is None:
-            blocks = x.unflatten(-1, (self.heads, -1))
-            dst, src = (blocks * both.select(-3, 0)).sum(-1), (blocks * both.select(-3, 1)).sum(-1)
-            return dst, src
-        # Contract W with a before x sees it: [in, heads, d] · [heads, d] → [in, 2 · heads].
-        maps = torch.einsum("...ihd,...shd->...ish", self.att_weight.unflatten(-1, (self.heads, -1)), both)
-        dst, src = run_matmul(x, maps.flatten(-2)).chunk(2, dim=-1)
+        # Head h reads the h-th block of channels only: [heads · d, 2 · heads] with zeros off the diagonal blocks.
+        maps = torch.diag_embed(both.movedim(-1, -3), dim1=-4, dim2=-1).flatten(-4, -3).flatten(-2)
+        if self.att_weight is not None:  # W meets a before x does
+            maps = batched_matmul(self.att_weight, maps)
+        dst, src = run_matmul(x, maps).chunk(2, dim=-1)
         return dst, src
 
     def structure(self, graph: Graph) -> Graph:

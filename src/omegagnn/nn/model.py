@@ -13,6 +13,7 @@ from omegagnn.nn.conv import Init, OmegaGATConv, OmegaGCNConv
 from omegagnn.nn.linear import Map
 from omegagnn.nn.norm import Norm, NormName
 from omegagnn.nn.omega import OmegaScope, OmegaWeight
+from omegagnn.nn.runs import node_sum
 from omegagnn.ops import Draws, SparseFeatures, dropout
 
 Conv = Literal["gcn", "gat"]
@@ -252,7 +253,7 @@ class OmegaNet(nn.Module):
 def add_pool(f: Tensor, batch: Tensor | None, num_graphs: int | None = None) -> Tensor:
     """Sum the nodes of each graph: ``[n, ...]`` → ``[graphs, ...]``; without `batch` all nodes are one graph."""
     if batch is None:
-        return f.sum(0, keepdim=True)
+        return node_sum(f).unsqueeze(0)
     if num_graphs is None:
         num_graphs = int(batch.max()) + 1 if batch.numel() else 0
     return f.new_zeros(num_graphs, *f.shape[1:]).index_add(0, batch, f)

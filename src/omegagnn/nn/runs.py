@@ -1,7 +1,8 @@
 """Products and sums on the run axis whose bits do not depend on how many runs there are.
 
-A plain reduction over ``[n, R, c]`` chooses its order from the whole shape, so a run would change by company. A batched
-matrix product does not: every sum over nodes here is one, with ones.
+A plain reduction over ``[n, R, c]`` chooses its order from the whole shape, and a batched matrix product from the number
+of runs and from where in memory each of them begins, so a run would change by company. On a CPU every product and every
+sum over nodes is therefore made run by run, on copies that begin their own memory; elsewhere runs are batched.
 """
 
 from __future__ import annotations
@@ -15,17 +16,80 @@ from torch.autograd import Function
 
 def run_matmul(x: Tensor, weight: Tensor) -> Tensor:
     """Return ``x W`` where x is ``[n, c]`` or ``[n, R, c]`` and W is ``[c, d]`` or ``[R, c, d]``."""
-    if weight.dim() == 2:
-        return x @ weight
-    runs_first = x.transpose(0, 1) if x.dim() == 3 else x.expand(weight.size(0), *x.shape)
-    return torch.bmm(runs_first, weight).transpose(0, 1)
+    if x.size(-1) != weight.size(-2):
+        raise ValueError(f"x has {x.size(-1)} channels but the layer takes {weight.size(-2)}: they must agree.")
+    if x.dim() == 3 and weight.dim() == 3 and x.size(1) != weight.size(0):
+        raise ValueError(f"x has {x.size(1)} runs but the layer has {weight.size(0)}: they must agree.")
+    had_runs = x.dim() == 3 or weight.dim() == 3
+    lead = x.size(1) if x.dim() == 3 else weight.size(0) if weight.dim() == 3 else 1
+    runs_first = x.transpose(0, 1) if x.dim() == 3 else x.expand(lead, *x.shape)
+    product = batched_matmul(runs_first, weight if weight.dim() == 3 else weight.expand(lead, *weight.shape))
+    return product.transpose(0, 1) if had_runs else product.squeeze(0)
+
+
+def batched_matmul(left: Tensor, right: Tensor) -> Tensor:
+    """Return ``left right`` for each run, ``[R, a, b]`` and ``[R, b, d]`` → ``[R, a, d]``, or without R."""
+    if left.dim() == 2:
+        return batched_matmul(left.unsqueeze(0), right.unsqueeze(0)).squeeze(0)
+    if torch.is_autocast_enabled(left.device.type):
+        dtype = torch.get_autocast_dtype(left.device.type)
+        left, right = left.to(dtype), right.to(dtype)
+    return Product.apply(left, right, False, False)
+
+
+class Product(Function):
+    """``op(left) op(right)`` a run, where a true flag transposes a factor; its gradients are two more of the same."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(left: Tensor, right: Tensor, flip_left: bool, flip_right: bool) -> Tensor:
+        """Multiply."""
+        if left.device.type != "cpu":
+            return torch.bmm(left.mT if flip_left else left, right.mT if flip_right else right)
+        products = []
+        for one, other in zip(left.unbind(0), right.unbind(0), strict=True):
+            one, other = _afresh(one), _afresh(other)
+            products.append(torch.mm(one.t() if flip_left else one, other.t() if flip_right else other))
+        return torch.stack(products)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the factors."""
+        left, right, ctx.flip_left, ctx.flip_right = inputs
+        ctx.save_for_backward(left, right)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        """Multiply the gradient by the other factor."""
+        left, right = ctx.saved_tensors
+        grad_left = grad_right = None
+        if ctx.needs_input_grad[0]:
+            grad_left = (
+                Product.apply(right, grad, ctx.flip_right, True)
+                if ctx.flip_left
+                else Product.apply(grad, right, False, not ctx.flip_right)
+            )
+        if ctx.needs_input_grad[1]:
+            grad_right = (
+                Product.apply(grad, left, True, ctx.flip_left)
+                if ctx.flip_right
+                else Product.apply(left, grad, not ctx.flip_left, False)
+            )
+        return grad_left, grad_right, None, None
+
+
+def _afresh(matrix: Tensor) -> Tensor:
+    """Return a copy at the start of its own memory, where the order of a sum depends on the shape alone."""
+    return matrix.clone(memory_format=torch.contiguous_format)
 
 
 def _sum_over_nodes(x: Tensor) -> Tensor:
-    if x.dim() == 2:
+    if x.device.type != "cpu":
         return x.sum(0)
-    ones = x.new_ones(1, 1, x.size(0)).expand(x.size(1), 1, -1)
-    return torch.bmm(ones, x.transpose(0, 1)).squeeze(1)
+    if x.dim() == 2:
+        return _afresh(x).sum(0)
+    return torch.stack([_afresh(run).sum(0) for run in x.unbind(1)])
 
 
 class NodeSum(Function):
