@@ -13,6 +13,18 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+CACHE_LINE = 64  # bytes; what torch aligns its allocations to
+
+
+def with_runs(x: Tensor, runs: int | None) -> Tensor:
+    """Give features ``[n, c]`` that all runs share a run axis where a layer has one."""
+    return x if runs is None or x.dim() == 3 else x.unsqueeze(1).expand(-1, runs, -1)
+
+
+def num_runs(x: Tensor) -> int:
+    """Return R of ``[n, R, c]``, 1 of ``[n, c]``."""
+    return x.size(1) if x.dim() == 3 else 1
+
 
 def run_matmul(x: Tensor, weight: Tensor) -> Tensor:
     """Return ``x W`` where x is ``[n, c]`` or ``[n, R, c]`` and W is ``[c, d]`` or ``[R, c, d]``."""
@@ -48,8 +60,8 @@ class Product(Function):
         if left.device.type != "cpu":
             return torch.bmm(left.mT if flip_left else left, right.mT if flip_right else right)
         products = []
-        for one, other in zip(left.unbind(0), right.unbind(0), strict=True):
-            one, other = _afresh(one), _afresh(other)
+        for factors in zip(left.unbind(0), right.unbind(0), strict=True):
+            one, other = map(_aligned, factors)
             products.append(torch.mm(one.t() if flip_left else one, other.t() if flip_right else other))
         return torch.stack(products)
 
@@ -79,8 +91,10 @@ class Product(Function):
         return grad_left, grad_right, None, None
 
 
-def _afresh(matrix: Tensor) -> Tensor:
-    """Return a copy at the start of its own memory, where the order of a sum depends on the shape alone."""
+def _aligned(matrix: Tensor) -> Tensor:
+    """Return the matrix if it begins on a cache line as fresh memory does, else a copy: the order of a sum depends on it."""
+    if matrix.is_contiguous() and (matrix.storage_offset() * matrix.element_size()) % CACHE_LINE == 0:
+        return matrix
     return matrix.clone(memory_format=torch.contiguous_format)
 
 
@@ -88,8 +102,8 @@ def _sum_over_nodes(x: Tensor) -> Tensor:
     if x.device.type != "cpu":
         return x.sum(0)
     if x.dim() == 2:
-        return _afresh(x).sum(0)
-    return torch.stack([_afresh(run).sum(0) for run in x.unbind(1)])
+        return _aligned(x).sum(0)
+    return torch.stack([_aligned(run).sum(0) for run in x.unbind(1)])
 
 
 class NodeSum(Function):
