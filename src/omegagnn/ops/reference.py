@@ -51,7 +51,7 @@ def attention_coefficients(
     """Return :math:`α_{ij}` and the slope of LeakyReLU at each entry, ``[R, E, heads]``, from the row's log-sum-exp."""
     row = receivers(rowptr, col.numel())
     score = dst[:, row] + src[:, col]
-    steepness = torch.where(score > 0, 1.0, slope).to(score.dtype)
+    steepness = torch.where(score > 0, torch.ones_like(score), slope)
     return torch.exp(score * steepness - lse[:, row]), steepness
 
 
@@ -170,3 +170,36 @@ def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:
     element = torch.arange(x.size(1) * x.size(2), device=x.device)
     kept = draw_bits(key, element) >= drop_threshold(p)
     return x * (kept.view_as(x).to(x.dtype) / (1 - p))
+
+
+def adam_(
+    param: Tensor,
+    grad: Tensor,
+    average: Tensor,
+    square: Tensor,
+    rate: Tensor,
+    decay: Tensor,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    correction1: Tensor,
+    correction2: Tensor,
+    active: Tensor,
+) -> None:
+    r"""Step Adam in place on ``[R, m]``, every run with its own rate, decay and step; an inactive run stays to the bit.
+
+    With :math:`g' = g + λ p`: :math:`a ← β_1 a + (1 - β_1) g'`, :math:`s ← β_2 s + (1 - β_2) g'^2` and
+    :math:`p ← p - η \, (a / c_1) / (\sqrt{s / c_2} + ε)`, where `correction1` is :math:`c_1 = 1 - β_1^t` and `correction2`
+    :math:`c_2 = 1 - β_2^t` of each run, ``[R]`` as are `rate` η, `decay` λ and `active`. As in `torch.optim.Adam`.
+    """
+    rate, decay, correction1, correction2 = (
+        each[:, None].to(param.dtype) for each in (rate, decay, correction1, correction2)
+    )
+    moves = active[:, None]
+    total = grad + decay * param
+    new_average = average + (1 - beta1) * (total - average)
+    new_square = beta2 * square + (1 - beta2) * total * total
+    size = (new_square / correction2).sqrt() + eps
+    new_param = param - rate / correction1 * new_average / size
+    for old, new in ((param, new_param), (average, new_average), (square, new_square)):
+        old.copy_(torch.where(moves, new, old))

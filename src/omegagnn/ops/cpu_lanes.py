@@ -1,0 +1,310 @@
+r"""Vectors in registers for the compiled CPU kernels: numba has none of its own.
+
+A `Span` says how many neighbouring channels are worked on at once; `load` gives them as one `Lanes` value, which the
+compiler keeps in registers across a loop over edges (a row of the result is written once, not once an edge) and which
+``+ - *`` act on. A span over the last, incomplete stretch of a row carries the number of channels left and touches no
+memory behind them: its other lanes read as 0.
+
+Indices are places in a flat contiguous array and are not checked: the kernels get theirs from a checked `Graph`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import binding, ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
+
+from omegagnn.ops.random import GOLDEN, MULTIPLIER_A, MULTIPLIER_B, UNIFORM_BITS
+
+# Sums may be regrouped and contracted to fused multiply-adds; NaN, infinities and their rules stay.
+FAST = ("reassoc", "contract", "arcp", "nsz")
+
+# Bytes of a row summed in registers at once: AVX-512 has room for 1024, others for 256.
+WIDEST = 1024 if binding.get_host_cpu_features().get("avx512f", False) else 256
+
+_INT32, _INT64 = ir.IntType(32), ir.IntType(64)
+_Codegen = tuple[Any, Callable[..., Any]]
+
+
+class Span(types.Type):
+    """How many channels of a dtype are taken at once; `partial` where fewer than `count` may be left."""
+
+    def __init__(self, dtype: Any, count: int, partial: bool) -> None:
+        """Name the type by its parts, which makes equal spans one type."""
+        self.dtype, self.count, self.partial = dtype, count, partial
+        super().__init__(name=f"Span({dtype}, {count}, {partial})")
+
+
+class Lanes(types.Type):
+    """`count` numbers side by side in registers."""
+
+    def __init__(self, dtype: Any, count: int) -> None:
+        """Name the type by its parts, which makes equal vectors one type."""
+        self.dtype, self.count = dtype, count
+        super().__init__(name=f"Lanes({dtype}, {count})")
+
+
+@register_model(Span)
+class _SpanModel(models.PrimitiveModel):
+    """The number of channels left, read by partial spans only."""
+
+    def __init__(self, manager: Any, span: Span) -> None:
+        super().__init__(manager, span, _INT64)
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, lanes: Lanes) -> None:
+        element = manager.lookup(lanes.dtype).get_value_type()
+        super().__init__(manager, lanes, ir.VectorType(element, lanes.count))
+
+
+def _span_of(array: Any, size: Any, partial: bool) -> Span | None:
+    if not (isinstance(array, types.Array) and isinstance(size, types.IntegerLiteral)):
+        return None
+    return Span(array.dtype, size.literal_value * 8 // array.dtype.bitwidth, partial)
+
+
+@intrinsic
+def full_span(typing: Any, array: Any, size: Any) -> _Codegen | None:
+    """Return the span of `size` bytes (a literal) of the dtype of an array."""
+    span = _span_of(array, size, partial=False)
+    return None if span is None else (span(array, size), lambda context, builder, sig, args: _INT64(0))
+
+
+@intrinsic
+def last_span(typing: Any, array: Any, size: Any, left: Any) -> _Codegen | None:
+    """Return the span of `size` bytes (a literal) of which only the first `left` channels exist."""
+    span = _span_of(array, size, partial=True)
+    return None if span is None else (span(array, size, types.int64), lambda context, builder, sig, args: args[2])
+
+
+# ------------------------------------------------------------------------------------------------------ memory
+
+
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
+
+
+def _vector_pointer(context: Any, builder: Any, sig: Any, args: Any, vector: Any) -> Any:
+    return builder.bitcast(_pointer(context, builder, sig.args[0], args[0], args[1]), vector.as_pointer())
+
+
+def _broadcast(builder: Any, scalar: Any, count: int) -> Any:
+    vector = ir.VectorType(scalar.type, count)
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, scalar, _INT32(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(_INT32, count), [0] * count))
+
+
+def _counting(count: int) -> Any:
+    return ir.Constant(ir.VectorType(_INT32, count), list(range(count)))
+
+
+def _present(builder: Any, span: Span, left: Any) -> Any:
+    """Return which lanes of a partial span exist."""
+    return builder.icmp_signed("<", _counting(span.count), _broadcast(builder, builder.trunc(left, _INT32), span.count))
+
+
+def _mangled(vector: Any) -> str:
+    return f"v{vector.count}{'f32' if isinstance(vector.element, ir.FloatType) else 'f64'}"
+
+
+def _call(builder: Any, name: str, result: Any, args: list[Any], flags: tuple[str, ...] = ()) -> Any:
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, [arg.type for arg in args]), name)
+    return builder.call(function, args, fastmath=flags)
+
+
+@intrinsic
+def at(typing: Any, array: Any, index: Any) -> _Codegen:
+    """Return ``array[index]`` without the check for negative indices; indices come out as int64."""
+    result = types.int64 if isinstance(array.dtype, types.Integer) else array.dtype
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        value = builder.load(_pointer(context, builder, sig.args[0], *args))
+        return builder.sext(value, _INT64) if isinstance(value.type, ir.IntType) and value.type.width < 64 else value
+
+    return result(array, types.int64), generate
+
+
+@intrinsic
+def load(typing: Any, array: Any, index: Any, span: Any) -> _Codegen:
+    """Return the lanes of a span from `index` on."""
+    lanes, size = Lanes(span.dtype, span.count), span.dtype.bitwidth // 8
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        vector = context.get_value_type(lanes)
+        pointer = _vector_pointer(context, builder, sig, args, vector)
+        if not span.partial:
+            return builder.load(pointer, align=size)
+        mask = _present(builder, span, args[2])
+        # This spelling of the name is right for typed pointers and upgraded by LLVM to that for opaque ones.
+        name = f"llvm.masked.load.{_mangled(vector)}.p0{_mangled(vector)}"
+        return _call(builder, name, vector, [pointer, _INT32(size), mask, ir.Constant(vector, None)])
+
+    return lanes(array, types.int64, span), generate
+
+
+@intrinsic
+def store(typing: Any, array: Any, index: Any, span: Any, value: Any) -> _Codegen:
+    """Write lanes to `array` from `index` on, only those of the span that exist."""
+    size = span.dtype.bitwidth // 8
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        vector = args[3].type
+        pointer = _vector_pointer(context, builder, sig, args, vector)
+        if span.partial:
+            name = f"llvm.masked.store.{_mangled(vector)}.p0{_mangled(vector)}"
+            mask = _present(builder, span, args[2])
+            _call(builder, name, ir.VoidType(), [args[3], pointer, _INT32(size), mask])
+        else:
+            builder.store(args[3], pointer, align=size)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, span, value), generate
+
+
+# -------------------------------------------------------------------------------------------------- arithmetic
+
+
+def _define_operator(function: Callable[..., Any], instruction: str) -> None:
+    @infer_global(function)
+    class Template(AbstractTemplate):
+        def generic(self, args: Any, kws: Any) -> Any:
+            return signature(args[0], *args) if isinstance(args[0], Lanes) and args[0] == args[1] else None
+
+    @lower_builtin(function, Lanes, Lanes)
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return getattr(builder, instruction)(*args, flags=FAST)
+
+
+for _function, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
+    _define_operator(_function, _instruction)
+_define_operator(operator.truediv, "fdiv")
+
+
+@intrinsic
+def every(typing: Any, span: Any, scalar: Any) -> _Codegen:
+    """Return one number in all lanes of a span."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _broadcast(builder, args[1], span.count)
+
+    return Lanes(span.dtype, span.count)(span, span.dtype), generate
+
+
+@intrinsic
+def total(typing: Any, lanes: Any) -> _Codegen:
+    """Return the sum over the lanes."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        name = f"llvm.vector.reduce.fadd.{_mangled(args[0].type)}"
+        zero = ir.Constant(args[0].type.element, -0.0)
+        return _call(builder, name, zero.type, [zero, args[0]], FAST)
+
+    return lanes.dtype(lanes), generate
+
+
+@intrinsic
+def square_root(typing: Any, lanes: Any) -> _Codegen:
+    """Return the square root of each lane."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _call(builder, f"llvm.sqrt.{_mangled(args[0].type)}", args[0].type, [args[0]])
+
+    return lanes(lanes), generate
+
+
+@intrinsic
+def exponential(typing: Any, lanes: Any) -> _Codegen:
+    r"""Return :math:`e^x = 2^k e^r` with :math:`k = \mathrm{round}(x / \ln 2)` and a Taylor sum in ``r``.
+
+    |r| ≤ ln 2 / 2, so terms to degree 7 (float32) or 13 (float64) are exact to rounding. What would be subnormal is 0.
+    """
+    single = lanes.dtype == types.float32
+    bits, digits, degree = (_INT32, 23, 7) if single else (_INT64, 52, 13)
+    bias = 127 if single else 1023
+    # ln 2 in two parts of which the first, times any k, is exact.
+    ln2_high = 0.693359375 if single else 0.6931471803691238
+    ln2_low = math.log(2) - ln2_high if single else 1.9082149292705877e-10
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        (x,) = args
+        vector, words = x.type, ir.VectorType(bits, lanes.count)
+
+        def constant(value: float) -> Any:
+            return ir.Constant(vector, [value] * lanes.count)
+
+        def word(value: int) -> Any:
+            return ir.Constant(words, [value] * lanes.count)
+
+        scaled = builder.fmul(x, constant(1 / math.log(2)))
+        rounded = _call(builder, f"llvm.rint.{_mangled(vector)}", vector, [scaled])
+        too_low = builder.fcmp_ordered("<", rounded, constant(1 - bias))
+        too_high = builder.fcmp_ordered(">", rounded, constant(bias))
+        usable = builder.and_(
+            builder.fcmp_ordered(">=", rounded, constant(1 - bias)), builder.fcmp_ordered("<=", rounded, constant(bias))
+        )
+        k = builder.select(usable, rounded, constant(0.0))  # NaN and infinity have no place in an integer
+        contract = ("contract",)
+        r = builder.fsub(x, builder.fmul(k, constant(ln2_high), flags=contract), flags=contract)
+        r = builder.fsub(r, builder.fmul(k, constant(ln2_low), flags=contract), flags=contract)
+        series = constant(1 / math.factorial(degree))
+        for power in range(degree - 1, -1, -1):
+            term = constant(1 / math.factorial(power))
+            series = builder.fadd(builder.fmul(series, r, flags=contract), term, flags=contract)
+        exponent = builder.shl(builder.add(builder.fptosi(k, words), word(bias)), word(digits))
+        result = builder.fmul(series, builder.bitcast(exponent, vector))
+        result = builder.select(too_low, constant(0.0), result)
+        return builder.select(too_high, constant(math.inf), result)
+
+    return lanes(lanes), generate
+
+
+# ------------------------------------------------------------------------------------------------------- draws
+
+
+@intrinsic
+def drawn(typing: Any, span: Any, key0: Any, key1: Any, element: Any, threshold: Any, scale: Any) -> _Codegen:
+    """Return `scale` where the 24 bits of `omegagnn.ops.random.draw_bits` reach `threshold`, else 0.
+
+    For the elements from `element` on. The vectors hold plain 32-bit words, whose arithmetic is modulo 2^32 by itself.
+    """
+    lanes = Lanes(span.dtype, span.count)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        _, key0, key1, element, threshold, scale = args
+        words = ir.VectorType(_INT32, span.count)
+
+        def word(value: Any) -> Any:
+            return _broadcast(builder, builder.trunc(value, _INT32), span.count)
+
+        def constant(value: int) -> Any:
+            return ir.Constant(words, [value] * span.count)
+
+        def folded(value: Any, shift: int) -> Any:
+            return builder.xor(value, builder.lshr(value, constant(shift)))
+
+        start = word(element)
+        low = builder.add(start, _counting(span.count))
+        carry = builder.zext(builder.icmp_unsigned("<", low, start), words)
+        high = builder.add(word(builder.lshr(element, _INT64(32))), carry)
+        value = folded(builder.xor(low, word(key0)), 16)
+        value = folded(builder.mul(value, constant(MULTIPLIER_A)), 15)
+        value = builder.add(builder.add(value, word(key1)), builder.mul(high, constant(GOLDEN)))
+        value = folded(builder.mul(value, constant(MULTIPLIER_B)), 16)
+        value = builder.lshr(value, constant(32 - UNIFORM_BITS))
+        kept = builder.icmp_unsigned(">=", value, word(threshold))
+        return builder.select(
+            kept, _broadcast(builder, scale, span.count), ir.Constant(context.get_value_type(lanes), None)
+        )
+
+    signature = lanes(span, types.int64, types.int64, types.int64, types.int64, span.dtype)
+    return signature, generate
