@@ -19,7 +19,6 @@ NaN, infinity     an error
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -60,11 +59,12 @@ class Graph:
         cls, edge_index: Tensor | npt.ArrayLike, num_nodes: int | None = None, edge_weight: Tensor | None = None
     ) -> Graph:
         """Build from pairs ``[2, E]`` of (sender, receiver); `edge_weight` ``[E]`` may require a gradient."""
-        index = torch.as_tensor(edge_index)
+        index = _as_tensor(edge_index)
         _check_edge_index(index)
+        index = index.long()
         n = _checked_num_nodes(index, num_nodes)
         weight = None if edge_weight is None else _checked_weight(edge_weight, index.size(1), index.device)
-        sender, receiver = index[0].long(), index[1].long()
+        sender, receiver = index[0], index[1]
         order = torch.sort(receiver * n + sender, stable=True).indices
         dtype = _index_dtype(n, index.size(1))
         rowptr = _rowptr(receiver, n, dtype)
@@ -73,11 +73,13 @@ class Graph:
     @classmethod
     def from_csr(cls, rowptr: Tensor, col: Tensor, weight: Tensor | None = None) -> Graph:
         """Build from compressed rows (row ``i`` holds the senders to ``i``); columns are sorted where they are not."""
-        rowptr, col = torch.as_tensor(rowptr), torch.as_tensor(col)
+        rowptr, col = _as_tensor(rowptr), _as_tensor(col)
         for name, array in (("rowptr", rowptr), ("col", col)):
-            _check_integer(name, array)
+            if array.numel():
+                _check_integer(name, array)
             if array.dim() != 1:
                 raise ValueError(f"{name} must have one dimension, but it has shape {tuple(array.shape)}.")
+        rowptr, col = rowptr.long(), col.long()
         if (
             rowptr.numel() == 0
             or int(rowptr[0]) != 0
@@ -87,28 +89,34 @@ class Graph:
             raise ValueError(
                 f"rowptr must start at 0, never fall and end at the number of entries ({col.numel()}): check the rows."
             )
-        receiver = _expand_rows(rowptr, col.numel()).long()
-        return cls.from_edge_index(torch.stack([col.long(), receiver]), rowptr.numel() - 1, weight)
+        receiver = _expand_rows(rowptr, col.numel())
+        return cls.from_edge_index(torch.stack([col, receiver]), rowptr.numel() - 1, weight)
 
     @classmethod
     def from_torch_sparse(cls, matrix: Tensor) -> Graph:
-        """Build from a square torch sparse COO, CSR or CSC matrix whose row ``i`` receives (PyG calls it ``adj_t``)."""
+        """Build from a square torch sparse COO, CSR or CSC matrix whose row ``i`` receives (PyG calls it ``adj_t``).
+
+        A matrix has to store values; where all of them are 1 (and need no gradient) the graph carries no weights.
+        """
         if matrix.dim() != 2 or matrix.size(0) != matrix.size(1):
             raise ValueError(f"The sparse matrix must be square, but its shape is {tuple(matrix.shape)}.")
         coo = matrix.to_sparse_coo() if matrix.layout != torch.sparse_coo else matrix
         coo = coo if coo.is_coalesced() else coo.coalesce()
         row, col = coo.indices()
-        return cls.from_edge_index(torch.stack([col, row]), matrix.size(0), coo.values())
+        return cls.from_edge_index(torch.stack([col, row]), matrix.size(0), _weight_unless_ones(coo.values()))
 
     @classmethod
     def from_scipy(cls, matrix: sp.csr_array | sp.coo_array | sp.spmatrix) -> Graph:
-        """Build from a square SciPy sparse matrix whose entry ``[j, i]`` is the edge ``j → i`` (SciPy's convention)."""
+        """Build from a square SciPy sparse matrix whose entry ``[j, i]`` is the edge ``j → i`` (SciPy's convention).
+
+        A matrix has to store values; where all of them are 1 the graph carries no weights.
+        """
         coo = cast("sp.coo_matrix", cast("Any", matrix).tocoo())
         shape = coo.shape
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError(f"The SciPy matrix must be square, but its shape is {shape}.")
-        index = torch.stack([torch.as_tensor(coo.row).long(), torch.as_tensor(coo.col).long()])
-        return cls.from_edge_index(index, shape[0], torch.as_tensor(coo.data))
+        index = torch.stack([_as_tensor(coo.row).long(), _as_tensor(coo.col).long()])
+        return cls.from_edge_index(index, shape[0], _weight_unless_ones(_as_tensor(coo.data)))
 
     @classmethod
     def from_networkx(cls, graph: nx.Graph, weight: str | None = "weight") -> Graph:
@@ -215,26 +223,22 @@ class Graph:
 
     # ------------------------------------------------------------------------------------- other graphs from this one
 
-    def gcn_norm(self, add_self_loops: bool = True) -> Graph:
+    def gcn_norm(self, add_self_loops: bool = True, dtype: torch.dtype | None = None) -> Graph:
         r"""Return the operator :math:`S = \tilde D^{-1/2} \tilde A \tilde D^{-1/2}`, with :math:`\tilde A = A + I`.
 
         As in PyTorch Geometric, an existing self-loop keeps its weight instead of getting a second one, and a node
-        without neighbours and loop gets an empty row. A graph that is an operator already is returned as it is.
+        without neighbours and loop gets an empty row. A graph that is an operator already is returned as it is. It is
+        computed in `dtype`, but never in less than the weights' own or torch's default dtype.
         """
-        return (
-            self if self._is_operator else self._once(("gcn", add_self_loops), partial(self._gcn_norm, add_self_loops))
-        )
+        return self._normalised("gcn_norm", add_self_loops, dtype, _gcn_scaled)
 
-    def row_norm(self, add_self_loops: bool = True) -> Graph:
-        r"""Return the row-stochastic operator :math:`S = \tilde D^{-1} \tilde A` (see `gcn_norm` for self-loops)."""
-        return (
-            self if self._is_operator else self._once(("row", add_self_loops), partial(self._row_norm, add_self_loops))
-        )
+    def row_norm(self, add_self_loops: bool = True, dtype: torch.dtype | None = None) -> Graph:
+        r"""Return the row-stochastic operator :math:`S = \tilde D^{-1} \tilde A` (see `gcn_norm` for loops and dtype)."""
+        return self._normalised("row_norm", add_self_loops, dtype, _row_scaled)
 
     def as_operator(self) -> Graph:
         """Return this graph with its weights (1 where there are none) declared a finished propagation matrix."""
-        weight = torch.ones_like(self._col, dtype=torch.get_default_dtype()) if self._weight is None else self._weight
-        return self if self._is_operator else Graph(self._rowptr, self._col, weight, is_operator=True)
+        return self if self._is_operator else self._once("operator", self._as_operator)
 
     def with_self_loops(self) -> Graph:
         """Return the graph with exactly one self-loop a node, of its old weight (the last one's) or else of 1."""
@@ -319,7 +323,11 @@ class Graph:
         """Compute once and keep, except where the weights carry a gradient (it belongs to one backward pass only)."""
         if key in self._cache:
             return self._cache[key]
-        result = compute()
+        if torch.is_inference_mode_enabled():
+            with torch.inference_mode(False):  # what is kept must still be good for training
+                result = compute()
+        else:
+            result = compute()
         if self._weight is None or not self._weight.requires_grad:
             self._cache[key] = result
         return result
@@ -364,31 +372,37 @@ class Graph:
         weight = self._weight.new_empty(new_col.numel()).index_put((place,), self._weight[~is_loop])
         return Graph(rowptr.to(dtype), new_col, weight.index_put((diagonal,), loops))
 
-    def _normalisable(self, add_self_loops: bool, name: str) -> tuple[Graph, Tensor]:
-        graph = self.with_self_loops() if add_self_loops else self
-        weight = graph.weight
-        if weight is None:
-            weight = torch.ones_like(graph.col, dtype=torch.get_default_dtype())
-        elif bool((weight < 0).any()):
-            raise ValueError(
-                f"{name} needs weights of at least 0, but the smallest is {float(weight.min()):g}: take their absolute "
-                "value, shift them, or declare the matrix finished with Graph.as_operator() (normalize=False in a layer)."
-            )
-        return graph, weight
+    def _as_operator(self) -> Graph:
+        weight = torch.ones_like(self._col, dtype=torch.get_default_dtype()) if self._weight is None else self._weight
+        return Graph(self._rowptr, self._col, weight, is_operator=True)
 
-    def _gcn_norm(self, add_self_loops: bool) -> Graph:
-        graph, weight = self._normalisable(add_self_loops, "gcn_norm")
-        degree = weight.new_zeros(graph.num_nodes).index_add(0, graph.row, weight)
-        scale = torch.where(degree > 0, degree, 1).rsqrt() * (degree > 0)
-        # The two scales are multiplied first: their product is the same for i → j and j → i, so S is symmetric to the bit.
-        normalised = (scale[graph.row] * scale[graph.col]) * weight
-        return Graph(graph.rowptr, graph.col, normalised, is_operator=True)
+    def _normalised(
+        self,
+        name: str,
+        add_self_loops: bool,
+        dtype: torch.dtype | None,
+        scaled: Callable[[Graph, Tensor, Tensor], Tensor],
+    ) -> Graph:
+        """Return the operator whose weights are `scaled` from graph, weights and degrees."""
+        if self._is_operator:
+            return self
+        own = torch.get_default_dtype() if self._weight is None else self._weight.dtype
+        dtype = own if dtype is None else torch.promote_types(dtype, own)
 
-    def _row_norm(self, add_self_loops: bool) -> Graph:
-        graph, weight = self._normalisable(add_self_loops, "row_norm")
-        degree = weight.new_zeros(graph.num_nodes).index_add(0, graph.row, weight)
-        scale = (degree > 0) / torch.where(degree > 0, degree, 1)
-        return Graph(graph.rowptr, graph.col, scale[graph.row] * weight, is_operator=True)
+        def compute() -> Graph:
+            graph = self.with_self_loops() if add_self_loops else self
+            weight = graph.weight
+            weight = torch.ones_like(graph.col, dtype=dtype) if weight is None else weight.to(dtype)
+            if bool((weight < 0).any()):
+                raise ValueError(
+                    f"{name} needs weights of at least 0, but the smallest is {float(weight.min()):g}: take their "
+                    "absolute value, shift them, or declare the matrix finished with Graph.as_operator() "
+                    "(normalize=False in a layer)."
+                )
+            degree = weight.new_zeros(graph.num_nodes).index_add(0, graph.row, weight)
+            return Graph(graph.rowptr, graph.col, scaled(graph, weight, degree), is_operator=True)
+
+        return self._once((name, add_self_loops, dtype), compute)
 
     def _select(self, keep: Tensor) -> Graph:
         rowptr = _rowptr(self.row[keep], self.num_nodes, self._rowptr.dtype)
@@ -414,6 +428,30 @@ def as_graph(edge_index: Graph | Tensor, num_nodes: int, edge_weight: Tensor | N
     if graph.num_nodes != num_nodes:
         raise ValueError(f"The graph has {graph.num_nodes} nodes but x has {num_nodes} rows: they must agree.")
     return graph
+
+
+def _gcn_scaled(graph: Graph, weight: Tensor, degree: Tensor) -> Tensor:
+    scale = torch.where(degree > 0, degree, 1).rsqrt() * (degree > 0)
+    # The two scales are multiplied first: their product is the same for i → j and j → i, so S is symmetric to the bit.
+    return (scale[graph.row] * scale[graph.col]) * weight
+
+
+def _row_scaled(graph: Graph, weight: Tensor, degree: Tensor) -> Tensor:
+    scale = (degree > 0) / torch.where(degree > 0, degree, 1)
+    return scale[graph.row] * weight
+
+
+def _as_tensor(array: Tensor | npt.ArrayLike) -> Tensor:
+    """Take an array as it is where torch can, and a copy of one that is read-only or runs backwards (pandas, slices)."""
+    if isinstance(array, Tensor):
+        return array
+    flags, strides = getattr(array, "flags", None), getattr(array, "strides", ())
+    awkward = (flags is not None and not flags.writeable) or any(stride < 0 for stride in strides)
+    return torch.as_tensor(cast("Any", array).copy() if awkward else array)
+
+
+def _weight_unless_ones(values: Tensor) -> Tensor | None:
+    return values if values.requires_grad or not bool((values == 1).all()) else None
 
 
 def _check_integer(name: str, array: Tensor) -> None:
@@ -450,7 +488,7 @@ def _checked_num_nodes(index: Tensor, num_nodes: int | None) -> int:
 
 
 def _checked_weight(weight: Tensor | npt.ArrayLike, num_edges: int, device: torch.device) -> Tensor:
-    weight = torch.as_tensor(weight)
+    weight = _as_tensor(weight)
     if weight.dim() != 1 or weight.size(0) != num_edges:
         raise ValueError(
             f"edge_weight must have shape [{num_edges}], one number an edge, but it is {tuple(weight.shape)}."
@@ -518,7 +556,13 @@ def _unflatten(children: Iterable[Any], context: tuple[bool, bool, bool]) -> Gra
 
 # torch.export and torch.func take a Graph for the bundle of tensors that it is.
 pytree.register_pytree_node(
-    Graph, _flatten, _unflatten, serialized_type_name="omegagnn.Graph", flatten_with_keys_fn=_flatten_with_keys
+    Graph,
+    _flatten,
+    _unflatten,
+    serialized_type_name="omegagnn.Graph",
+    to_dumpable_context=list,
+    from_dumpable_context=tuple,
+    flatten_with_keys_fn=_flatten_with_keys,
 )
 
 __all__ = ["Graph", "as_graph"]
