@@ -12,7 +12,7 @@ from omegagnn.graph import Graph, as_graph
 from omegagnn.nn.init import fresh_key, glorot_, identity_
 from omegagnn.nn.linear import LazyChannels
 from omegagnn.nn.omega import OmegaScope, OmegaWeight, make_omega
-from omegagnn.nn.runs import add_bias, batched_matmul, run_matmul
+from omegagnn.nn.runs import add_bias, batched_matmul, num_runs, run_matmul, with_runs
 from omegagnn.ops import Draws, attention_propagate, omega_propagate
 
 Init = Literal["identity", "glorot"]
@@ -62,7 +62,7 @@ class OmegaConv(LazyChannels):
             if isinstance(parameter, UninitializedParameter):
                 lead = () if self.runs is None else (self.runs,)
                 parameter.materialize((*lead, *self._shape_of(name)))
-        self.reset_parameters()
+        self.reset_parameters(self._start_key)
 
     def _shape_of(self, name: str) -> tuple[int, ...]:
         """Return the shape of an input-sized parameter without the run axis."""
@@ -71,7 +71,9 @@ class OmegaConv(LazyChannels):
     def reset_parameters(self, key: Tensor | None = None) -> None:
         """Set ω to its start and K to the identity (Glorot uniform unless square), from `key` or torch's generator."""
         self.omega_weight.reset_parameters()
-        if self.in_channels != -1:
+        if self.in_channels == -1:
+            self._start_key = key
+        else:
             key = fresh_key(self.runs) if key is None else key
             if self.init == "identity" and self.in_channels == self.out_channels:
                 identity_(self.weight, key, self.init_noise)
@@ -149,11 +151,12 @@ class OmegaGCNConv(OmegaConv):
 
     def operator(self, graph: Graph) -> Graph:
         """Return S for a graph as this layer uses it (a finished operator is taken as it is)."""
-        return graph.gcn_norm(self.add_self_loops) if self.normalize else graph.as_operator()
+        return graph.gcn_norm(self.add_self_loops, self.weight.dtype) if self.normalize else graph.as_operator()
 
     def forward(self, x: Tensor, edge_index: Graph | Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """Return ``(x − ω (x − S x)) K``."""
         operator = self.operator(as_graph(edge_index, x.size(0), edge_weight))
+        x = with_runs(x, self.runs)
         return add_bias(run_matmul(omega_propagate(x, operator, self.omega), self.weight), self.bias)
 
 
@@ -208,6 +211,10 @@ class OmegaGATConv(OmegaConv):
     ) -> None:
         """Make the layer; see the class."""
         super().__init__(in_channels, out_channels, omega=omega, bias=bias, init=init, init_noise=init_noise, runs=runs)
+        if heads < 1:
+            raise ValueError(f"heads must be at least 1, not {heads}.")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must be at least 0 and below 1, not {dropout}.")
         self.heads, self.negative_slope, self.dropout = heads, negative_slope, dropout
         self.transform, self.add_self_loops = transform, add_self_loops
         self._check_heads()
@@ -234,10 +241,10 @@ class OmegaGATConv(OmegaConv):
 
     def reset_parameters(self, key: Tensor | None = None) -> None:
         """Set ω and K to their start and draw W and a, from `key` or torch's generator."""
+        if self.in_channels == -1:
+            return super().reset_parameters(key)
         key = fresh_key(self.runs) if key is None else key
         super().reset_parameters(key)
-        if self.in_channels == -1:
-            return
         # The two words of a key are shifted for each tensor, so that they do not share their draws.
         for shift, tensor in enumerate((self.att_weight, self.att_dst, self.att_src), start=1):
             if tensor is not None:
@@ -268,9 +275,10 @@ class OmegaGATConv(OmegaConv):
         if edge_weight is not None:
             raise ValueError("OmegaGATConv takes no edge_weight: attention weighs the edges; use OmegaGCNConv instead.")
         graph = self.structure(as_graph(edge_index, x.size(0)))
+        x = with_runs(x, self.runs)
         p = self.dropout if self.training else 0.0
         if p > 0 and key is None:
-            key = Draws.from_torch(self.runs or 1, x.device).key(0)
+            key = Draws.from_torch(num_runs(x), x.device).key(0)
         dst, src = self.scores(x)
         z = attention_propagate(x, dst, src, graph, self.omega, self.negative_slope, p, key)
         return add_bias(run_matmul(z, self.weight), self.bias)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import Parameter, UninitializedParameter
 
 from omegagnn.nn.init import fresh_key, glorot_
-from omegagnn.nn.runs import add_bias, run_matmul
+from omegagnn.nn.runs import add_bias, num_runs, run_matmul, with_runs
 from omegagnn.ops import Draws, SparseFeatures, dropout, sparse_linear
 
 
@@ -20,14 +20,15 @@ class LazyChannels(nn.Module):
     """
 
     in_channels: int
+    _start_key: Tensor | None = None  # what `reset_parameters` was given before the size was known
 
     def _await_input(self) -> None:
         if self.in_channels == -1:
-            self._hook = self.register_forward_pre_hook(self._infer)
+            self._hook = self.register_forward_pre_hook(self._infer, with_kwargs=True)
 
-    def _infer(self, _: nn.Module, args: tuple[Any, ...]) -> None:
+    def _infer(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self.in_channels == -1:
-            self._materialise(args[0].shape[-1])
+            self._materialise((args[0] if args else kwargs["x"]).shape[-1])
         self._hook.remove()
 
     def _materialise(self, in_channels: int) -> None:
@@ -71,11 +72,13 @@ class Map(LazyChannels):
         lead = () if self.runs is None else (self.runs,)
         assert isinstance(self.weight, UninitializedParameter)
         self.weight.materialize((*lead, in_channels, self.out_channels))
-        self.reset_parameters()
+        self.reset_parameters(self._start_key)
 
     def reset_parameters(self, key: Tensor | None = None) -> None:
         """Draw the map anew, from `key` ``[R, 2]`` or from torch's generator."""
-        if self.in_channels != -1:
+        if self.in_channels == -1:
+            self._start_key = key
+        else:
             glorot_(self.weight, fresh_key(self.runs) if key is None else key)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
@@ -85,9 +88,8 @@ class Map(LazyChannels):
         if isinstance(x, SparseFeatures):
             return add_bias(sparse_linear(x, self.weight, p, key), self.bias)
         if p > 0:
-            if self.runs is not None and x.dim() == 2:
-                x = x.unsqueeze(1).expand(-1, self.runs, -1)
-            x = dropout(x, p, Draws.from_torch(self.runs or 1, x.device).key(0) if key is None else key)
+            x = with_runs(x, self.runs)
+            x = dropout(x, p, Draws.from_torch(num_runs(x), x.device).key(0) if key is None else key)
         return add_bias(run_matmul(x, self.weight), self.bias)
 
     def extra_repr(self) -> str:

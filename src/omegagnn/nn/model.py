@@ -173,7 +173,8 @@ class OmegaNet(nn.Module):
             x = SparseFeatures(x)
         graph = self.operator(edge_index, x.shape[0], edge_weight)
         if draws is None and self.training:
-            draws = Draws.from_torch(self.runs or 1, self.closing.weight.device)
+            runs = x.shape[1] if len(x.shape) == 3 else self.runs or 1
+            draws = Draws.from_torch(runs, self.closing.weight.device)
         f = self.embed(x, graph, draws)
         if self.task == "graph":
             assert self.head is not None
@@ -254,6 +255,10 @@ def add_pool(f: Tensor, batch: Tensor | None, num_graphs: int | None = None) -> 
     """Sum the nodes of each graph: ``[n, ...]`` → ``[graphs, ...]``; without `batch` all nodes are one graph."""
     if batch is None:
         return node_sum(f).unsqueeze(0)
+    if batch.shape != f.shape[:1]:
+        raise ValueError(
+            f"batch must hold the graph of each of {f.size(0)} nodes, but its shape is {tuple(batch.shape)}."
+        )
     if num_graphs is None:
         num_graphs = int(batch.max()) + 1 if batch.numel() else 0
     return f.new_zeros(num_graphs, *f.shape[1:]).index_add(0, batch, f)

@@ -6,9 +6,10 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import Parameter, UninitializedParameter
+from torch.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
 OmegaScope = Literal["global", "layer", "channel"]
+LAZY = (UninitializedParameter, UninitializedBuffer)
 
 
 class OmegaWeight(nn.Module):
@@ -36,22 +37,21 @@ class OmegaWeight(nn.Module):
         """Make the weight; see the class."""
         super().__init__()
         self.channels, self.init, self.runs = channels, float(init), runs
-        if channels == -1:
-            self.value = UninitializedParameter()
-        elif learn:
-            self.value = Parameter(torch.empty(self._shape()))
+        lazy = channels == -1
+        if learn:
+            self.value = UninitializedParameter() if lazy else Parameter(torch.empty(self._shape()))
         else:
-            self.register_buffer("value", torch.empty(self._shape()))
+            self.register_buffer("value", UninitializedBuffer() if lazy else torch.empty(self._shape()))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Set every entry to the starting value."""
-        if not isinstance(self.value, UninitializedParameter):
+        if not isinstance(self.value, LAZY):
             nn.init.constant_(self.value, self.init)
 
     def materialise(self, channels: int) -> None:
         """Give a weight made with ``channels=-1`` its size."""
-        if isinstance(self.value, UninitializedParameter):
+        if isinstance(self.value, LAZY):
             self.channels = channels
             self.value.materialize(self._shape())
             self.reset_parameters()
@@ -73,6 +73,8 @@ class OmegaWeight(nn.Module):
 def make_omega(omega: OmegaScope | float | OmegaWeight, channels: int, runs: int | None = None) -> OmegaWeight:
     """Turn a layer's argument into its `OmegaWeight`: a scope by name, a fixed number, or a weight to share."""
     if isinstance(omega, OmegaWeight):
+        if channels != -1:
+            omega.materialise(channels)
         if omega.channels not in (None, channels) and channels != -1:
             raise ValueError(
                 f"The shared ω has {omega.channels} channels but the layer has {channels}: they must agree."
