@@ -72,10 +72,14 @@ def attention_propagate(
         dropout: probability of dropping an entry of Ŝ, with `key` (``[R, 2]``, from `Draws.key`).
         key: the randomness of the dropout.
     """
-    heads = dst.size(-1)
-    if x.size(-1) % heads:
-        raise ValueError(f"{x.size(-1)} channels cannot be split evenly over {heads} heads: change one of them.")
     runs_first, had_runs = _runs_first(x, graph)
+    if dst.shape != src.shape or dst.shape[:-1] != x.shape[:-1]:
+        raise ValueError(
+            f"dst and src must be {[*x.shape[:-1], 'heads']}, but their shapes are {tuple(dst.shape)} and {tuple(src.shape)}."
+        )
+    heads = dst.size(-1)
+    if heads == 0 or x.size(-1) % heads:
+        raise ValueError(f"{x.size(-1)} channels cannot be split evenly over {heads} heads: change one of them.")
     vector = _omega_vector(omega, x, had_runs)
     scores = [_runs_first(score.to(x.dtype), graph)[0] for score in (dst, src)]
     key = _checked_key(dropout, key, runs_first)
@@ -89,6 +93,7 @@ def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:
     """Zero elements of ``[n, c]`` or ``[n, R, c]`` with probability p, scale the rest by 1/(1 − p); `key` is ``[R, 2]``."""
     if p == 0:
         return x
+    _check_features(x)
     had_runs = x.dim() == 3
     runs_first = x.transpose(0, 1) if had_runs else x.unsqueeze(0)
     return _runs_second(Dropout.apply(runs_first, _checked_key(p, key, runs_first), p), had_runs)
@@ -114,6 +119,20 @@ class SparseFeatures:
         self.rowptr_t = torch.zeros(matrix.size(1) + 1, dtype=index, device=self.col.device)
         self.rowptr_t[1:] = torch.bincount(self.col, minlength=matrix.size(1)).cumsum(0)
 
+    def to(self, device: torch.device | str) -> SparseFeatures:
+        """Return the matrix on another device."""
+        moved = object.__new__(SparseFeatures)
+        moved.shape = self.shape
+        for name in ("rowptr", "col", "value", "rowptr_t", "col_t", "order_t"):
+            setattr(moved, name, getattr(self, name).to(device))
+        return moved
+
+    def to_dense(self) -> Tensor:
+        """Return the dense matrix."""
+        rows = torch.repeat_interleave(torch.arange(self.shape[0], device=self.col.device), self.rowptr.diff())
+        dense = torch.zeros(self.shape, dtype=self.value.dtype, device=self.value.device)
+        return dense.index_put((rows, self.col.long()), self.value, accumulate=True)
+
     @property
     def structure(self) -> tuple[Tensor, ...]:
         """The index arrays in the order the kernels take them."""
@@ -131,9 +150,15 @@ def sparse_linear(features: SparseFeatures, weight: Tensor, p: float = 0.0, key:
     return _runs_second(y, had_runs)
 
 
-def _runs_first(x: Tensor, graph: Graph) -> tuple[Tensor, bool]:
+def _check_features(x: Tensor) -> None:
     if x.dim() not in (2, 3):
         raise ValueError(f"Features must be [n, c] or [n, R, c], but their shape is {tuple(x.shape)}.")
+    if not x.is_floating_point():
+        raise TypeError(f"Features must be real floating-point numbers, but their dtype is {x.dtype}: convert them.")
+
+
+def _runs_first(x: Tensor, graph: Graph) -> tuple[Tensor, bool]:
+    _check_features(x)
     if x.size(0) != graph.num_nodes:
         raise ValueError(f"The graph has {graph.num_nodes} nodes but x has {x.size(0)} rows: they must agree.")
     had_runs = x.dim() == 3

@@ -19,11 +19,11 @@ from omegagnn.ops.registry import kernels
 def _into_runs(size: int, tensor: Tensor, dim: int | None) -> Tensor:
     """Fold a vmap dimension of `size` into the leading run axis: ``[R, ...]`` → ``[size · R, ...]``."""
     moved = tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-    return moved.reshape(-1, *moved.shape[2:])
+    return moved.reshape(size * moved.size(1), *moved.shape[2:])
 
 
 def _out_of_runs(size: int, tensor: Tensor) -> Tensor:
-    return tensor.unflatten(0, (size, -1))
+    return tensor.unflatten(0, (size, tensor.size(0) // size))
 
 
 def _refuse_batched(what: str, *dims: int | None) -> None:
@@ -131,7 +131,6 @@ class Attention(Function):
         ctx.mark_non_differentiable(output[1])
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         x, dst, src, omega, key, lse, *graph = ctx.saved_tensors
         grads = AttentionBackward.apply(x, dst, src, omega, key, lse, grad.contiguous(), ctx.slope, ctx.p, *graph)
@@ -162,7 +161,7 @@ class AttentionBackward(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.mark_non_differentiable(*output)
+        """Keep nothing: there is no second derivative."""
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, ...]:

@@ -77,7 +77,8 @@ class Draws:
 
     def key(self, place: int) -> Tensor:
         """Return the two words of each run for one place in the program (a layer, an edge mask), ``[R, 2]``."""
-        low, high = self.seeds & MASK, (self.seeds >> 32) & MASK
+        seeds = self.seeds.long()
+        low, high = seeds & MASK, (seeds >> 32) & MASK
         step = torch.as_tensor(self.step, dtype=torch.int64, device=self.seeds.device)
         words = []
         for salt in (GOLDEN, MULTIPLIER_A):
