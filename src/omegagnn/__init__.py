@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from omegagnn.nn.omega import OmegaWeight
     from omegagnn.nn.wrap import Omega
     from omegagnn.ops import omega_propagate
+    from omegagnn.training.fit import fit
 
 __version__ = "0.1.0"
 
@@ -25,6 +26,7 @@ _HOME = {
     "OmegaGCNConv": "omegagnn.nn.conv",
     "OmegaNet": "omegagnn.nn.model",
     "OmegaWeight": "omegagnn.nn.omega",
+    "fit": "omegagnn.training.fit",
     "omega_propagate": "omegagnn.ops",
 }
 
@@ -36,6 +38,7 @@ __all__ = [
     "OmegaNet",
     "OmegaWeight",
     "__version__",
+    "fit",
     "omega_propagate",
 ]
 

@@ -17,3 +17,9 @@ class WrongUse(OmegaError, ValueError):
 
 class DataError(OmegaError, ValueError):
     """A file, a table or a graph that is not what it should be."""
+
+
+class InterruptedRun(OmegaError):
+    """A run that was asked to stop and can go on."""
+
+    exit_code = 130

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 VERBS: dict[str, str] = {
+    "train": "Train a network and report its accuracy.",
     "data": "List, fetch, check, audit and import data sets.",
 }

@@ -1,0 +1,1 @@
+"""Training: configurations, the engine with its run axis, selection rules, the journal, checkpoints."""

@@ -1,0 +1,79 @@
+"""From a configuration to a network with a run axis."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import Parameter
+
+from omegagnn.errors import WrongUse
+from omegagnn.nn.model import GroupName, OmegaNet
+from omegagnn.training.config import ModelConfig
+
+OMEGA_MODELS = {"omega-gcn": "gcn", "omega-gat": "gat"}
+
+
+class RunNet(Protocol):
+    """What the engine needs of a network: parameters ``[R, ...]`` in groups, outputs ``[·, R, classes]``."""
+
+    runs: int
+
+    def grouped_parameters(self) -> dict[GroupName, list[Parameter]]:
+        """Return the parameters by group."""
+
+
+def build_net(model: ModelConfig, in_channels: int, out_channels: int, task: str, seeds: Tensor) -> nn.Module:
+    """Make the network of a configuration with one run a seed, each started from its seed alone."""
+    level = "graph" if task == "graph" else "node"
+    if model.name in OMEGA_MODELS:
+        net = omega_net(model, in_channels, out_channels, level, runs=seeds.numel())
+        net.reset_parameters(seeds)
+        return net
+    from omegagnn.nn.baselines import BASELINES, baseline
+    from omegagnn.nn.stacked import StackedRuns
+
+    if model.name not in BASELINES:
+        raise WrongUse(f"There is no model {model.name!r}: choose one of {', '.join([*OMEGA_MODELS, *BASELINES])}.")
+    sizes = (in_channels, model.channels, model.layers, out_channels)
+    try:
+        make = partial(baseline, model.name, *sizes, dropout=model.dropout, task=level, **model.options)
+        return StackedRuns(make, seeds)
+    except TypeError as error:
+        raise WrongUse(f"Model {model.name!r} does not take these options: {error}.") from None
+
+
+def omega_net(model: ModelConfig, in_channels: int, out_channels: int, level: str, runs: int | None) -> OmegaNet:
+    """Make an ωGNN network, with a run axis or without."""
+    if model.options:
+        raise WrongUse(f"model.options belongs to baselines: {model.name} has no option {next(iter(model.options))!r}.")
+    return OmegaNet(
+        in_channels,
+        model.channels,
+        model.layers,
+        out_channels,
+        model.dropout,
+        conv="gcn" if model.name == "omega-gcn" else "gat",
+        omega=model.omega,
+        task="graph" if level == "graph" else "node",
+        heads=model.heads,
+        attention_dropout=model.attention_dropout,
+        runs=runs,
+        variant=model.variant,
+        init=model.init,
+        norm=model.norm,
+        activation=model.activation,
+        residual=model.residual,
+        layer_dropout=model.layer_dropout,
+        bias=model.bias,
+    )
+
+
+def mean_omega(net: nn.Module) -> Tensor | None:
+    """Return the mean learnt ω of each run, ``[R]``, or None for a network without ω."""
+    if not isinstance(net, OmegaNet) or not len(net.convs):
+        return None
+    omega = net.omega.detach()
+    return torch.stack([omega[:, run].mean() for run in range(omega.size(1))])

@@ -1,0 +1,67 @@
+"""Tensors and facts in one safetensors file, written so that a kill at any moment leaves the old file or the new one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from omegagnn.errors import OmegaError
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: to a neighbour first, forced to disk, then renamed over the old one."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(partial, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        kept = "the last good one is kept" if path.exists() else "nothing was left behind"
+        raise OmegaError(
+            f"{path} could not be written ({error.strerror}): make room or choose another folder; {kept}."
+        ) from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    """Write tensors with facts (JSON) in the header; equal content gives equal bytes."""
+    flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_bytes(path, save(flat, metadata={"facts": json.dumps(facts, sort_keys=True)}))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `write_tensors` wrote; nothing is unpickled."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads((file.metadata() or {}).get("facts", "{}"))
+            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118
+    except FileNotFoundError:
+        raise OmegaError(f"There is no file {path}: the run saved nothing yet.") from None
+    except (SafetensorError, json.JSONDecodeError, OSError) as error:
+        raise OmegaError(f"{path} is damaged or not a safetensors file ({error}): restore it or train again.") from None
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

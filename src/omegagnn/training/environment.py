@@ -1,0 +1,61 @@
+"""What a result was made with: versions, machine, device; and which device a name means."""
+
+from __future__ import annotations
+
+import platform
+import resource
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import torch
+
+import omegagnn
+from omegagnn.errors import WrongUse
+from omegagnn.ops import fused_twin
+
+PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "numba", "triton")
+
+
+def choose_device(name: str | None) -> torch.device:
+    """Return the device of a name; None takes a GPU where there is one."""
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise WrongUse(f"There is no device {name!r}: choose cpu or cuda.") from None
+    if device.type not in ("cpu", "cuda"):
+        raise WrongUse(f"Device {name!r} is not supported: choose cpu or cuda.")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise WrongUse(
+            "There is no GPU that torch can use here: choose --device cpu, or install a CUDA build of torch."
+        )
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise WrongUse(f"There is no {name}: torch sees {torch.cuda.device_count()} GPU(s), numbered from 0.")
+    return device
+
+
+def describe(device: torch.device) -> dict[str, Any]:
+    """Return versions, machine, device and backend."""
+    versions = {"omegagnn": omegagnn.__version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    twin = fused_twin(device.type)
+    return {
+        "versions": versions,
+        "platform": platform.platform(),
+        "processor": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "backend": "reference" if twin is None else twin.__name__.rsplit(".", 1)[-1],
+    }
+
+
+def peak_mib(device: torch.device) -> float:
+    """Return the highest memory use so far: of the process on a CPU, of the allocator on a GPU."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,0 +1,200 @@
+"""`fit`: train on a data set from Python, and `Result`: what came of it, read from the journal."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from omegagnn.data import load
+from omegagnn.data.dataset import Dataset, Split
+from omegagnn.errors import WrongUse
+from omegagnn.training.build import build_net
+from omegagnn.training.checkpoint import read_tensors
+from omegagnn.training.config import RunConfig, parse_config
+from omegagnn.training.engine import MODEL, Plan, Progress, Trainer
+from omegagnn.training.environment import choose_device
+from omegagnn.training.journal import Journal
+from omegagnn.training.metrics import Summary, summarise
+from omegagnn.training.protocol import Curve, Outcome, optimism_gap, protocol
+
+
+def runs_folder(folder: Path | str | None = None) -> Path:
+    """Return where runs are kept: the argument, else ``$OMEGAGNN_RUNS``, else ``./runs``."""
+    return Path(folder or os.environ.get("OMEGAGNN_RUNS") or "runs")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run of the journal: its curves under any rule, its ω, its networks."""
+
+    journal: Journal
+    run: str
+
+    @cached_property
+    def row(self) -> dict[str, Any]:
+        """What the journal holds of the run as a whole."""
+        return self.journal.run(self.run)
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """The configuration."""
+        return parse_config(json.loads(self.row["config"]))
+
+    @cached_property
+    def curves(self) -> list[Curve]:
+        """The recorded curve of each member."""
+        return self.journal.curves(self.run)
+
+    @property
+    def folder(self) -> Path:
+        """The run's own folder."""
+        return self.journal.folder / self.run
+
+    def outcome(self, rule: str | None = None) -> Outcome:
+        """Return what a rule (the run's own by default) makes of the members."""
+        return protocol(rule or self.row["protocol"]).outcome(self.curves)
+
+    def scores(self, rule: str | None = None) -> np.ndarray:
+        """Return the test score of each member in ``[0, 1]`` under a rule (the run's own by default)."""
+        return self.outcome(rule).scores
+
+    def test(self, rule: str | None = None) -> Summary:
+        """Return mean, spread and interval of the test score in per cent under a rule."""
+        return summarise(self.scores(rule))
+
+    @property
+    def optimism_gap(self) -> float:
+        """How many points higher the mean would be if each member were read at its best test epoch."""
+        return 100 * optimism_gap(self.curves)
+
+    @cached_property
+    def _weights(self) -> dict[str, torch.Tensor]:
+        return read_tensors(self.folder / MODEL)[0]
+
+    def network(self, member: int = 0, rule: str = "honest", *, in_channels: int | None = None) -> nn.Module:
+        """Return the network of one member with its best weights, as a batch of one run."""
+        prefix = f"{rule}/"
+        state = {n[len(prefix) :]: t[member : member + 1] for n, t in self._weights.items() if n.startswith(prefix)}
+        state.pop("epoch")
+        opening = state.get("opening.weight")
+        if opening is None and in_channels is None:
+            raise WrongUse("A baseline does not tell its input size: pass in_channels.")
+        width = opening.size(1) if opening is not None else in_channels
+        task = self.row["task"]
+        net = build_net(self.config.model, int(width or 0), self._num_classes, task, torch.tensor([0]))
+        with torch.no_grad():
+            named = {**dict(net.named_parameters()), **dict(net.named_buffers())}
+            for name, tensor in named.items():
+                tensor.copy_(state[name])
+        return net.eval()
+
+    @property
+    def _num_classes(self) -> int:
+        return int(json.loads((self.folder / "config.json").read_text())["classes"])
+
+    @cached_property
+    def omega(self) -> dict[str, Any] | None:
+        """Mean, smallest and largest learnt ω over members, layers and channels, and the mean a layer; None without ω."""
+        names = [n for n in self._weights if n.startswith("honest/") and "omega_weight" in n]
+        if not names:
+            return None
+        layers = [self._weights[name].double() for name in names]
+        whole = torch.cat([layer.flatten() for layer in layers])
+        return {
+            "mean": float(torch.stack([layer.mean() for layer in layers]).mean()),
+            "min": float(whole.min()),
+            "max": float(whole.max()),
+            "per_layer": [round(float(layer.mean()), 6) for layer in layers],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary that ``omegagnn train --json`` prints."""
+        row = self.row
+        return {
+            "run": self.run,
+            "dataset": row["dataset"],
+            "model": row["model"],
+            "preset": row["preset"],
+            "protocol": row["protocol"],
+            "test": self.test().to_dict(),
+            "omega": self.omega,
+            "seconds": round(row["seconds"], 2),
+        }
+
+
+def choose_splits(dataset: Dataset, splits: str | Sequence[int]) -> list[Split]:
+    """Return the splits meant by ``"all"``, by ``"0,3"`` or by their numbers."""
+    if not dataset.splits:
+        raise WrongUse(f"{dataset.name} has no split: name one, such as --split ratio:0.6,0.2.")
+    if splits == "all":
+        return list(dataset.splits)
+    try:
+        numbers = [int(part) for part in splits.split(",")] if isinstance(splits, str) else list(splits)
+    except ValueError:
+        raise WrongUse(f"Splits are 'all' or numbers such as 0,3, not {splits!r}.") from None
+    for number in numbers:
+        if not 0 <= number < len(dataset.splits):
+            raise WrongUse(f"{dataset.name} has splits 0 to {len(dataset.splits) - 1}, not {number}.")
+    return [dataset.splits[number] for number in numbers]
+
+
+def make_plan(
+    dataset: Dataset,
+    config: RunConfig,
+    seeds: int | Sequence[int] = 1,
+    splits: str | Sequence[int] = "all",
+    protocol_name: str = "honest",
+    preset: str | None = None,
+) -> Plan:
+    """Return every seed on every chosen split as the members of one run."""
+    protocol(protocol_name)
+    numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    if not numbers:
+        raise WrongUse("At least one seed is needed.")
+    pairs = [(seed, split) for split in choose_splits(dataset, splits) for seed in numbers]
+    return Plan(config, dataset, [s for s, _ in pairs], [p for _, p in pairs], (), preset, protocol_name)
+
+
+def fit(
+    dataset: str | Dataset = "citeseer",
+    config: RunConfig | None = None,
+    *,
+    seeds: int | Sequence[int] = 1,
+    splits: str | Sequence[int] = "all",
+    protocol: str = "honest",
+    device: str | None = "cpu",
+    runs_dir: Path | str | None = None,
+    data_root: Path | str | None = None,
+    runs_at_once: int | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Result:
+    """Train on a data set and return the result.
+
+    All seeds and splits train as one batch and are recorded in the journal of `runs_dir`. Further keywords set values of
+    the configuration, with ``__`` for the dot:
+
+    >>> from omegagnn import fit
+    >>> result = fit("karate", training__epochs=5, runs_dir=getfixture("tmp_path"))  # doctest: +SKIP
+    >>> result.test().n  # doctest: +SKIP
+    1
+    """
+    config = config or RunConfig()
+    values = {key.replace("__", "."): value for key, value in settings.items()}
+    values["data.name"] = dataset if isinstance(dataset, str) else dataset.name
+    config = config.with_values(values)
+    data = load(dataset, split=config.data.split, root=data_root) if isinstance(dataset, str) else dataset
+    plan = make_plan(data, config, seeds, splits, protocol)
+    journal = Journal(runs_folder(runs_dir))
+    trainer = Trainer.start(plan, journal, choose_device(device), at_once=runs_at_once, progress=progress)
+    trainer.train()
+    return Result(journal, trainer.run_name)

@@ -1,0 +1,216 @@
+"""The three kinds of task: what one epoch of training is, and how loss and score of each run are measured.
+
+Every sum over items is a batched product (`metrics.weighted_sums`), so that no bit of a run depends on its company.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from omegagnn.data.dataset import Dataset, Split
+from omegagnn.data.sampling import take_blocks
+from omegagnn.errors import DataError
+from omegagnn.graph import Graph
+from omegagnn.nn.model import OmegaNet
+from omegagnn.ops import Draws, SparseFeatures
+from omegagnn.ops.random import draw_bits
+from omegagnn.training.config import DataConfig
+from omegagnn.training.metrics import binary_nll, f1_counts, micro_f1, nll, weighted_sums
+
+ORDER = 1_000_003  # the place of the draws that shuffle, apart from the places of a network
+TRAIN = 0
+
+Step = Callable[[Tensor], None]
+
+
+def prepare_features(dataset: Dataset, config: DataConfig, dtype: torch.dtype) -> Tensor | SparseFeatures:
+    """Return features as the network takes them, with rows scaled to sum 1 where the configuration says so."""
+    x = dataset.features.to(dtype, copy=True)  # into torch's own memory, whose alignment does not vary
+    sparse = x.layout != torch.strided
+    if config.normalizes_rows:
+        if sparse:
+            rows = torch.repeat_interleave(torch.arange(x.size(0)), x.crow_indices().diff())
+            total = torch.zeros(x.size(0), dtype=dtype).index_add(0, rows, x.values())
+            scaled = x.values() / torch.where(total == 0, 1, total)[rows]
+            x = torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), scaled, x.shape)
+        else:
+            total = x.sum(1, keepdim=True)
+            x = x / torch.where(total == 0, 1, total)
+    return SparseFeatures(x) if sparse else x
+
+
+def prepare_graph(dataset: Dataset, config: DataConfig) -> Graph:
+    """Return the graph, with the missing directions added where the configuration says so."""
+    graph = dataset.graph
+    return graph.to_undirected() if config.symmetrize and not graph.is_undirected else graph
+
+
+class TrainingTask(ABC):
+    """One data set with the splits of R runs."""
+
+    def __init__(self, dataset: Dataset, config: DataConfig, splits: Sequence[Split], dtype: torch.dtype) -> None:
+        """Prepare features, graph, labels and the weights of each item in each part of each run's split."""
+        self.dataset, self.dtype, self.splits = dataset, dtype, splits
+        self.features = prepare_features(dataset, config, dtype)
+        self.graph = prepare_graph(dataset, config)
+        self.labels = dataset.labels if not dataset.is_multilabel else dataset.labels.to(dtype)
+        self.weights = torch.stack([self._split_weights(split) for split in splits])  # [R, 3, items]
+
+    @property
+    def in_channels(self) -> int:
+        """Number of input features."""
+        return self.dataset.num_features
+
+    def to(self, device: torch.device) -> TrainingTask:
+        """Move everything to a device."""
+        if device.type != "cpu":
+            if isinstance(self.features, SparseFeatures):
+                self.features = self.features.to(device)
+            else:
+                self.features = self.features.to(device)
+            self.graph, self.labels, self.weights = (
+                self.graph.to(device),
+                self.labels.to(device),
+                self.weights.to(device),
+            )
+        return self
+
+    def keep_runs(self, kept: Tensor) -> None:
+        """Drop the splits of runs that have stopped."""
+        self.splits = [self.splits[k] for k in kept.tolist()]
+        self.weights = self.weights[kept.to(self.weights.device)]
+
+    def operator(self, net: nn.Module) -> Graph:
+        """Return the graph as a network's layers use it, computed once."""
+        return net.operator(self.graph, self.graph.num_nodes) if isinstance(net, OmegaNet) else self.graph
+
+    def _parts(self, split: Split) -> list[Tensor]:
+        """Return the items of the three parts of a split."""
+        return [split.train, split.val, split.test]
+
+    def _split_weights(self, split: Split) -> Tensor:
+        items = self.labels.size(0)
+        weights = torch.zeros(3, items, dtype=self.dtype)
+        for row, (name, part) in enumerate(zip(("training", "validation", "test"), self._parts(split), strict=True)):
+            if not part.numel():
+                raise DataError(
+                    f"Split {split.name!r} of {self.dataset.name} has no {name} items: choose another split."
+                )
+            weights[row, part] = 1.0 / part.numel()
+        return weights
+
+    def _measure(self, logits: Tensor) -> Tensor:
+        """Return loss and score of each part of each run, ``[R, 3, 2]``."""
+        if self.dataset.is_multilabel:
+            loss = weighted_sums(binary_nll(logits, self.labels), self.weights)
+            present = (self.weights > 0).to(self.dtype)
+            counts = f1_counts(logits, self.labels)  # [R, 3 counts, items]
+            score = micro_f1(torch.bmm(present, counts.transpose(1, 2)))  # whole numbers: exact in any order
+        else:
+            loss = weighted_sums(nll(logits, self.labels), self.weights)
+            correct = (logits.transpose(0, 1).argmax(-1) == self.labels).to(self.dtype)
+            # Whole numbers add up exactly in any order, so an accuracy is exact.
+            hits, sizes = weighted_sums(correct, (self.weights > 0).to(self.dtype)), (self.weights > 0).sum(-1)
+            score = hits / sizes
+        return torch.stack([loss, score], dim=-1)
+
+    def _losses(self, logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """Return the training loss of each run, ``[R]``."""
+        values = binary_nll(logits, labels) if self.dataset.is_multilabel else nll(logits, labels)
+        return weighted_sums(values, weights).squeeze(1)
+
+    @abstractmethod
+    def train_epoch(self, net: nn.Module, graph: Graph, seeds: Tensor, epoch: int, step: Step) -> None:
+        """Train for an epoch, handing the losses ``[R]`` of each step to `step`."""
+
+    @abstractmethod
+    def logits(self, net: nn.Module, graph: Graph) -> Tensor:
+        """Return the outputs for all items, ``[items, R, classes]``."""
+
+    @torch.no_grad()
+    def evaluate(self, net: nn.Module, graph: Graph) -> Tensor:
+        """Return loss and score of each part of each run, ``[R, 3, 2]``."""
+        net.eval()
+        return self._measure(self.logits(net, graph).to(self.dtype))
+
+
+class NodeTask(TrainingTask):
+    """One graph, every node in every step."""
+
+    def train_epoch(self, net: nn.Module, graph: Graph, seeds: Tensor, epoch: int, step: Step) -> None:
+        """Take one step on all training nodes."""
+        net.train()
+        logits = net(self.features, graph, draws=Draws(seeds, epoch))
+        step(self._losses(logits.to(self.dtype), self.labels, self.weights[:, TRAIN : TRAIN + 1]))
+
+    def logits(self, net: nn.Module, graph: Graph) -> Tensor:
+        """Return the outputs for all nodes."""
+        return net(self.features, graph)
+
+
+class BlockTask(TrainingTask):
+    """Many graphs, some in each step; labels belong to graphs (`graph`) or to their nodes (`inductive`).
+
+    Every run shuffles for itself, so its batches are its own; the engine trains such runs one after another.
+    """
+
+    def __init__(
+        self, dataset: Dataset, config: DataConfig, splits: Sequence[Split], dtype: torch.dtype, batch_size: int
+    ) -> None:
+        """Take the blocks and the number of graphs a step."""
+        if dataset.ptr is None or dataset.batch is None:
+            raise DataError(
+                f"{dataset.name} is one graph but its task is {dataset.task!r}: it needs the start of each graph."
+            )
+        self.ptr, self.batch, self.batch_size = dataset.ptr, dataset.batch, batch_size
+        self.labels_of_nodes = dataset.task == "inductive"
+        super().__init__(dataset, config, splits, dtype)
+        if isinstance(self.features, SparseFeatures):  # batches take rows, which are few and short here
+            self.features = self.features.to_dense()
+
+    def _parts(self, split: Split) -> list[Tensor]:
+        parts = super()._parts(split)
+        return [torch.isin(self.batch, part).nonzero().squeeze(1) for part in parts] if self.labels_of_nodes else parts
+
+    def batches(self, seeds: Tensor, epoch: int) -> list[Tensor]:
+        """Return the training graphs of an epoch in shuffled batches; a rest of one graph joins the batch before."""
+        train = self.splits[0].train
+        bits = draw_bits(Draws(seeds[:1].cpu(), epoch).key(ORDER), torch.arange(train.numel()))[0]
+        batches = list(train[torch.sort(bits, stable=True).indices].split(self.batch_size))
+        if len(batches) > 1 and batches[-1].numel() == 1:
+            batches[-2:] = [torch.cat(batches[-2:])]
+        return batches
+
+    def train_epoch(self, net: nn.Module, graph: Graph, seeds: Tensor, epoch: int, step: Step) -> None:
+        """Take one step a batch."""
+        assert isinstance(self.features, Tensor)
+        net.train()
+        batches = self.batches(seeds, epoch)
+        for number, blocks in enumerate(batches):
+            taken, nodes, batch = take_blocks(graph, self.ptr, blocks)
+            items = nodes if self.labels_of_nodes else blocks
+            options: dict[str, Any] = {} if self.labels_of_nodes else {"batch": batch, "num_graphs": blocks.numel()}
+            draws = Draws(seeds, epoch * len(batches) + number)
+            logits = net(self.features[nodes], taken, draws=draws, **options).to(self.dtype)
+            weights = torch.full((1, 1, items.numel()), 1.0 / items.numel(), dtype=self.dtype)
+            step(self._losses(logits, self.labels[items], weights))
+
+    def logits(self, net: nn.Module, graph: Graph) -> Tensor:
+        """Return the outputs for all graphs or nodes."""
+        if self.labels_of_nodes:
+            return net(self.features, graph)
+        return net(self.features, graph, batch=self.batch, num_graphs=self.dataset.num_graphs)
+
+
+def make_task(
+    dataset: Dataset, config: DataConfig, splits: Sequence[Split], dtype: torch.dtype, batch_size: int
+) -> TrainingTask:
+    """Return the task of a data set."""
+    if dataset.task == "node":
+        return NodeTask(dataset, config, splits, dtype)
+    return BlockTask(dataset, config, splits, dtype, batch_size)
