@@ -29,7 +29,7 @@ def train(
     split: Annotated[str | None, typer.Option(help="Kind of split, such as public, geom, random-20:100, kfold:10.")] = None,
     protocol: Annotated[str, typer.Option(help="Rule that selects the epoch whose test accuracy counts.")] = "honest",
     epochs: Annotated[int | None, typer.Option(min=1, help="Longest training.")] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other value: training.lr_omega=0.01")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="K=V", help="Any other value: training.clip=1")] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda [default: a GPU where there is one].")] = None,
     runs_dir: Annotated[Path | None, typer.Option(help="Where runs are kept [default: $OMEGAGNN_RUNS, else ./runs].")] = None,
     runs_at_once: Annotated[int | None, typer.Option(min=1, help="Runs that train at once [default: what fits].")] = None,

@@ -148,7 +148,7 @@ class RunBatch:
         newly = stop & self.active
         if bool(newly.any()):
             self.stopped[newly.cpu()] = self.epoch
-            self.active &= ~newly
+            self.active = self.active & ~newly
 
     def _check_finite(self, measured: Tensor) -> None:
         bad = self.active & ~torch.isfinite(measured[:, :2, LOSS]).all(1)

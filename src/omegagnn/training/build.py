@@ -76,4 +76,4 @@ def mean_omega(net: nn.Module) -> Tensor | None:
     if not isinstance(net, OmegaNet) or not len(net.convs):
         return None
     omega = net.omega.detach()
-    return torch.stack([omega[:, run].mean() for run in range(omega.size(1))])
+    return torch.stack([omega[:, run].contiguous().mean() for run in range(omega.size(1))])

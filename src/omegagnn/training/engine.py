@@ -257,7 +257,7 @@ class Trainer:
         last_flush = last_save = time.monotonic()
         try:
             while bool(batch.active.any()):
-                was_active = batch.active.cpu()
+                was_active = batch.active.cpu().clone()
                 batch.train_epoch()
                 self._collect(batch, was_active)
                 now = time.monotonic()
