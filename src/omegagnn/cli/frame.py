@@ -33,7 +33,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one li
 _NOISE = ("Sparse CSR tensor support is in beta state", "Sparse invariant checks are implicitly disabled")
 
 
-class _Interrupted(OmegaError):
+class _InterruptError(OmegaError):
     """Ctrl-C, before a framework turns it into something else."""
 
     exit_code = 130
@@ -71,7 +71,7 @@ class _Verbs(HelpfulGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            raise _Interrupted("interrupted by Ctrl-C.") from error
+            raise _InterruptError("interrupted by Ctrl-C.") from error
 
 
 def verb_app(**settings: Any) -> typer.Typer:
@@ -114,21 +114,24 @@ def _application() -> Any:
     return get_command(app)
 
 
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=lambda asked: _show_version(asked), help="Print the version.")
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error (anywhere on the line).")] = False,
-) -> None:
-    """Options before the verb; `main` has taken ``--debug`` off the line already, it stands here for the help."""
-
-
 def _show_version(asked: bool) -> None:
     if asked:
         from omegagnn import __version__
 
         typer.echo(f"omegagnn {__version__}")
         raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error (anywhere on the line).")
+    ] = False,
+) -> None:
+    """Options before the verb; `main` has taken ``--debug`` off the line already, it stands here for the help."""
 
 
 def _load_verb(name: str) -> Any:
