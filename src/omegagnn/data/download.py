@@ -32,6 +32,10 @@ class _CutOffError(OSError):
     """The connection ended before the file did."""
 
 
+class _TooLargeError(DataError):
+    """The file is not the one that was expected."""
+
+
 def is_offline() -> bool:
     """Return whether ``$OMEGAGNN_OFFLINE`` forbids the network."""
     return os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0")
@@ -58,7 +62,11 @@ def download(url: str, target: Path, sha256: str | None = None, limit: int = LAR
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.part")
     with _only_one(part):
-        _complete(url, part, limit)
+        try:
+            _complete(url, part, limit)
+        except _TooLargeError:
+            _forget(part)
+            raise
         if sha256 is not None and (found := sha256_of(part)) != sha256:
             _forget(part)
             raise DataError(
@@ -107,17 +115,13 @@ def _transfer(url: str, part: Path, limit: int) -> None:
         length = response.headers.get("Content-Length")
         total = None if length is None else done + int(length)
         if total is not None and total > limit:
-            raise DataError(
-                f"{url} has {total:,} bytes, more than the {limit:,} allowed: it is not the file that belongs here."
-            )
+            raise _TooLargeError(f"{url} has {total:,} bytes, more than the {limit:,} allowed: check the address.")
         _validator_path(part).write_text(_validator(response.headers))
         with part.open("ab" if done else "wb") as stream, _progress_bar(url, total, done) as advance:
             while block := response.read(_BLOCK):
                 done += len(block)
                 if done > limit:
-                    raise DataError(
-                        f"{url} has more than the {limit:,} bytes allowed: it is not the file that belongs here."
-                    )
+                    raise _TooLargeError(f"{url} has more than the {limit:,} bytes allowed: check the address.")
                 stream.write(block)
                 advance(len(block))
     if total is not None and done < total:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from omegagnn.data.cache import VERSION, load_dataset, save_dataset
 from omegagnn.data.dataset import Dataset
-from omegagnn.data.places import cache_folder, own_path
+from omegagnn.data.places import cache_folder, is_plain_name, own_path
 from omegagnn.data.readers.geom_gcn import read_geom_splits
 from omegagnn.data.registry import Entry, find, find_or_none
 from omegagnn.data.splits import choose_splits
@@ -33,16 +33,15 @@ def load(name: str, split: str | None = None, root: str | Path | None = None) ->
     short, _, arguments = name.partition(":")
     entry = find_or_none(short)
     if entry is None:
-        own = own_path(short, root)
-        if not own.is_file():
-            find(short)  # says what there is instead
-        dataset = load_dataset(own)
+        if arguments or not is_plain_name(short) or not own_path(short, root).is_file():
+            find(name)  # says what there is instead
+        dataset = load_dataset(own_path(short, root))
         return dataset if split is None else dataset.with_splits(choose_splits(dataset, split))
     if arguments and entry.make is None:
         raise WrongUse(f"{entry.name} takes no arguments: ask for {entry.name!r}, and give the split apart.")
     dataset = make(entry, arguments) if entry.make is not None else _read(entry, root)
     wanted = split or entry.default_split
-    if entry.split_files is not None and re.match(r"geom\b", wanted):
+    if entry.split_files is not None and re.match(r"geom(?=[:@#]|$)", wanted):
         found = entry.split_files.obtain(root)
         entry.split_files.verify(found)
         paths = [found[file] for file in entry.split_files.names]
@@ -50,7 +49,7 @@ def load(name: str, split: str | None = None, root: str | Path | None = None) ->
     dataset = replace(
         dataset, warnings=(*dataset.warnings, *entry.problems, *entry.differences(dataset) * (not arguments))
     )
-    return dataset.with_splits(choose_splits(dataset, wanted))
+    return dataset.with_splits(choose_splits(dataset, wanted, also=("geom",) if entry.split_files else ()))
 
 
 def make(entry: Entry, arguments: str) -> Dataset:

