@@ -395,7 +395,7 @@ class Graph:
             weight = torch.ones_like(graph.col, dtype=dtype) if weight is None else weight.to(dtype)
             if bool((weight < 0).any()):
                 raise ValueError(
-                    f"{name} needs weights of at least 0, but the smallest is {float(weight.min()):g}: take their "
+                    f"{name} needs weights of at least 0, but the smallest is {float(weight.detach().min()):g}: take their "
                     "absolute value, shift them, or declare the matrix finished with Graph.as_operator() "
                     "(normalize=False in a layer)."
                 )
@@ -501,7 +501,7 @@ def _checked_weight(weight: Tensor | npt.ArrayLike, num_edges: int, device: torc
     if not bool(finite.all()):
         place = int((~finite).nonzero()[0])
         raise ValueError(
-            f"edge_weight is {float(weight[place])} at edge {place}: weights must be finite; drop or mend the edge."
+            f"edge_weight is {float(weight.detach()[place])} at edge {place}: weights must be finite; drop or mend the edge."
         )
     return weight.to(device)
 

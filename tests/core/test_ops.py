@@ -1,0 +1,433 @@
+"""Every op equals its dense formula, forward and backward, on every kind of graph, on every backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from assertions import BACKENDS, assert_close, assert_matches_dense, assert_same_bits
+from dense import adjacency, attention_step, gcn_operator, omega_step
+from graphs import KINDS, Example, fixed_graphs, graphs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+
+from omegagnn.graph import Graph
+from omegagnn.ops import (
+    Draws,
+    SparseFeatures,
+    attention_propagate,
+    dropout,
+    omega_propagate,
+    sparse_linear,
+    spmm,
+    use_backend,
+)
+from omegagnn.ops.random import drop_threshold, uniform
+
+FEW = settings(max_examples=25, deadline=None)
+BY_KIND = pytest.mark.parametrize("example", fixed_graphs(), ids=KINDS)
+BY_KIND_WEIGHTED = pytest.mark.parametrize("example", fixed_graphs(weighted=True), ids=KINDS)
+ON_BACKENDS = pytest.mark.parametrize("backend", BACKENDS)
+
+
+def mask_of(key: Tensor, count: int, p: float) -> Tensor:
+    """Return 0 or 1/(1 − p) for each run and element, from the uniform numbers of the key."""
+    kept = uniform(key, count, torch.float64) >= drop_threshold(p) / 2**24
+    return kept.double() / (1 - p)
+
+
+# ------------------------------------------------------------------------------------------------------- propagation
+
+
+@ON_BACKENDS
+@FEW
+@given(example=graphs(), channels=st.integers(1, 9), scope=st.sampled_from(["channel", "scalar", "number"]))
+def test_propagation_is_its_dense_formula(backend: str, example: Example, channels: int, scope: str) -> None:
+    x = example.randn(example.num_nodes, channels)
+    dense = gcn_operator(example.edge_index, example.num_nodes, example.edge_weight)
+    operator = example.graph.gcn_norm(dtype=torch.float64)
+    if scope == "number":
+        assert_matches_dense(
+            lambda x: omega_propagate(x, operator, -0.7), lambda x: omega_step(x, dense, -0.7), [x], backend
+        )
+    else:
+        omega = example.randn(*([channels] if scope == "channel" else []), offset=1)
+        assert_matches_dense(
+            lambda x, omega: omega_propagate(x, operator, omega),
+            lambda x, omega: omega_step(x, dense, omega),
+            [x, omega],
+            backend,
+        )
+
+
+@ON_BACKENDS
+@FEW
+@given(example=graphs(weighted=True), runs=st.integers(1, 4), shared=st.booleans())
+def test_propagation_with_runs_and_edge_weights(backend: str, example: Example, runs: int, shared: bool) -> None:
+    n, index = example.num_nodes, example.edge_index
+    x, omega = example.randn(n, runs, 3), example.randn(*([3] if shared else [runs, 3]), offset=1)
+    assert example.edge_weight is not None
+    assert_matches_dense(
+        lambda x, omega, weight: omega_propagate(x, Graph.from_edge_index(index, n, weight).gcn_norm(), omega),
+        lambda x, omega, weight: omega_step(x, gcn_operator(index, n, weight), omega),
+        [x, omega, example.edge_weight],
+        backend,
+    )
+
+
+@ON_BACKENDS
+@FEW
+@given(example=graphs())
+def test_a_raw_graph_propagates_its_weights_and_sums_duplicates(backend: str, example: Example) -> None:
+    x = example.randn(example.num_nodes, 2)
+    dense = adjacency(example.edge_index, example.num_nodes, example.edge_weight)
+    assert_matches_dense(lambda x: spmm(example.graph, x), lambda x: dense @ x, [x], backend)
+
+
+@ON_BACKENDS
+@BY_KIND_WEIGHTED
+def test_propagation_has_first_and_second_derivatives(backend: str, example: Example) -> None:
+    n, index = example.num_nodes, example.edge_index
+    weight = example.edge_weight
+
+    def propagate(x: Tensor, omega: Tensor, weight: Tensor) -> Tensor:
+        return omega_propagate(x, Graph.from_edge_index(index, n, weight).gcn_norm(), omega)
+
+    assert weight is not None
+    inputs = [example.randn(n, 2, 2), example.randn(2, 2, offset=1), weight.clone()]
+    leaves = [tensor.requires_grad_() for tensor in inputs]
+    with use_backend(backend):
+        assert gradcheck(propagate, leaves, check_batched_grad=backend == "reference")
+        assert gradgradcheck(propagate, leaves)
+
+
+@ON_BACKENDS
+def test_propagation_passes_its_input_through_at_omega_zero_and_is_exact_at_one(backend: str) -> None:
+    example = fixed_graphs()[0]
+    operator, x = example.graph.gcn_norm(), example.randn(6, 5).float()
+    with use_backend(backend):
+        assert_same_bits(omega_propagate(x, operator, 0.0), x)
+        assert_same_bits(omega_propagate(x, operator, torch.ones(5)), spmm(operator, x))
+
+
+@ON_BACKENDS
+@pytest.mark.parametrize("shape", [(6, 3), (6, 2, 3)])
+def test_features_may_lie_in_memory_as_they_like(backend: str, shape: tuple[int, ...]) -> None:
+    example = fixed_graphs()[0]
+    x = example.randn(*shape)
+    scattered = torch.stack([x, x], dim=-1).transpose(0, 1).contiguous().transpose(0, 1)[..., 0]
+    assert not scattered.is_contiguous()
+    with use_backend(backend):
+        assert_same_bits(omega_propagate(scattered, example.graph, 0.3), omega_propagate(x, example.graph, 0.3))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_follows_to_its_own_accuracy(dtype: torch.dtype) -> None:
+    example = fixed_graphs()[7]
+    x = example.randn(6, 4)
+    exact = omega_propagate(x, example.graph.gcn_norm(dtype=torch.float64), 0.5)
+    half = omega_propagate(x.to(dtype), example.graph.gcn_norm(), 0.5)
+    assert half.dtype == dtype
+    assert float((half.double() - exact).abs().max()) < 8 * torch.finfo(dtype).eps * float(x.abs().max())
+
+
+# --------------------------------------------------------------------------------------------------------- attention
+
+
+def attention_inputs(example: Example, runs: int | None, heads: int, size: int) -> list[Tensor]:
+    n, lead = example.num_nodes, [] if runs is None else [runs]
+    shapes: list[list[int]] = [[n, *lead, heads * size], [n, *lead, heads], [n, *lead, heads], [*lead, heads * size]]
+    return [example.randn(*shape, offset=i) for i, shape in enumerate(shapes)]
+
+
+@ON_BACKENDS
+@FEW
+@given(
+    example=graphs(weighted=False),
+    heads=st.sampled_from([1, 2, 3, 8]),
+    size=st.integers(1, 5),
+    loops=st.booleans(),
+    p=st.sampled_from([0.0, 0.4]),
+    slope=st.sampled_from([0.2, 0.0, 1.3]),
+)
+def test_attention_is_its_dense_formula(
+    backend: str, example: Example, heads: int, size: int, loops: bool, p: float, slope: float
+) -> None:
+    graph = example.graph.with_self_loops() if loops else example.graph
+    key = Draws(torch.tensor([example.seed])).key(4)
+    mask = mask_of(key, graph.num_edges * heads, p)[0].view(-1, heads) if p else None
+    assert_matches_dense(
+        lambda x, dst, src, omega: attention_propagate(x, dst, src, graph, omega, slope, p, key),
+        lambda x, dst, src, omega: attention_step(x, dst, src, graph.row, graph.col, omega, slope, mask),
+        attention_inputs(example, None, heads, size),
+        backend,
+    )
+
+
+@ON_BACKENDS
+@BY_KIND
+def test_attention_with_runs_is_each_run_by_its_own_key(backend: str, example: Example) -> None:
+    graph, runs, heads, p = example.graph.with_self_loops(), 3, 2, 0.3
+    keys = Draws(torch.tensor([4, 5, 6]), step=2).key(1)
+    masks = mask_of(keys, graph.num_edges * heads, p).view(runs, -1, heads)
+
+    def dense(x: Tensor, dst: Tensor, src: Tensor, omega: Tensor) -> Tensor:
+        steps = [
+            attention_step(x[:, r], dst[:, r], src[:, r], graph.row, graph.col, omega[r], mask=masks[r])
+            for r in range(runs)
+        ]
+        return torch.stack(steps, dim=1)
+
+    assert_matches_dense(
+        lambda x, dst, src, omega: attention_propagate(x, dst, src, graph, omega, dropout=p, key=keys),
+        dense,
+        attention_inputs(example, runs, heads, 2),
+        backend,
+    )
+
+
+@ON_BACKENDS
+@BY_KIND
+@pytest.mark.parametrize(("heads", "p"), [(1, 0.0), (2, 0.4)])
+def test_attention_has_a_first_derivative(backend: str, example: Example, heads: int, p: float) -> None:
+    graph, key = example.graph.with_self_loops(), Draws(torch.tensor([9, 10])).key(0)
+    leaves = [tensor.requires_grad_() for tensor in attention_inputs(example, 2, heads, 2)]
+    with use_backend(backend):
+        assert gradcheck(lambda *inputs: attention_propagate(*inputs[:3], graph, inputs[3], 0.2, p, key), leaves)
+
+
+def test_a_second_derivative_of_attention_is_refused_rather_than_wrong() -> None:
+    example = fixed_graphs()[0]
+    x, dst, src, omega = (tensor.requires_grad_() for tensor in attention_inputs(example, None, 1, 2))
+    (grad,) = torch.autograd.grad(
+        attention_propagate(x, dst, src, example.graph, omega).square().sum(), dst, create_graph=True
+    )
+    with pytest.raises(NotImplementedError, match="differentiable once"):
+        grad.sum().backward()
+
+    def energy(omega: Tensor) -> Tensor:
+        return attention_propagate(x, dst, src, example.graph, omega).square().sum()
+
+    with pytest.raises(NotImplementedError, match="differentiable once"):
+        torch.func.jacrev(torch.func.jacrev(energy))(omega)
+
+
+@ON_BACKENDS
+def test_attention_survives_scores_far_apart(backend: str) -> None:
+    graph = Graph.from_edge_index(torch.tensor([[1, 2, 0], [0, 0, 1]]), 3).with_self_loops()
+    x = torch.randn(3, 2, requires_grad=True)
+    src = torch.tensor([[0.0], [500.0], [-500.0]], requires_grad=True)
+    with use_backend(backend):
+        y = attention_propagate(x, torch.zeros(3, 1), src, graph, 1.0)
+        y.sum().backward()
+    assert_close(y[0], x[1])
+    for leaf in (x, src):
+        assert leaf.grad is not None
+        assert bool(torch.isfinite(leaf.grad).all())
+
+
+# ---------------------------------------------------------------------------------------- dropout and sparse features
+
+
+@ON_BACKENDS
+@FEW
+@given(n=st.integers(0, 6), runs=st.sampled_from([None, 1, 3]), c=st.integers(1, 5), p=st.sampled_from([0.1, 0.5, 0.9]))
+def test_dropout_is_its_mask(backend: str, n: int, runs: int | None, c: int, p: float) -> None:
+    key = Draws(torch.arange(runs or 1)).key(7)
+    mask = mask_of(key, n * c, p).view(runs or 1, n, c).transpose(0, 1)
+    mask = mask.squeeze(1) if runs is None else mask
+    x = torch.randn(*([n, c] if runs is None else [n, runs, c]), dtype=torch.float64)
+    assert_matches_dense(lambda x: dropout(x, p, key), lambda x: x * mask, [x], backend)
+    if n:
+        with use_backend(backend):
+            assert gradcheck(lambda x: dropout(x, p, key), x.requires_grad_())
+            assert gradgradcheck(lambda x: dropout(x, p, key), x)
+
+
+def sparse_matrix(n: int, f: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    dense = torch.randn(n, f, generator=generator, dtype=torch.float64)
+    return torch.where(torch.rand(n, f, generator=generator) < 0.4, dense, 0)
+
+
+@ON_BACKENDS
+@FEW
+@given(
+    n=st.integers(0, 6),
+    f=st.integers(1, 7),
+    c=st.integers(1, 5),
+    runs=st.sampled_from([None, 1, 3]),
+    p=st.sampled_from([0.0, 0.5]),
+    coo=st.booleans(),
+)
+def test_a_sparse_product_is_dropout_then_product(
+    backend: str, n: int, f: int, c: int, runs: int | None, p: float, coo: bool
+) -> None:
+    matrix = sparse_matrix(n, f, seed=n + f)
+    features = SparseFeatures(matrix.to_sparse_coo() if coo else matrix.to_sparse_csr())
+    key = Draws(torch.arange(runs or 1) + 3).key(0)
+    mask = torch.ones(runs or 1, n, f, dtype=torch.float64)
+    if p:
+        stored = matrix.nonzero(as_tuple=True)
+        mask[:, stored[0], stored[1]] = mask_of(key, stored[0].numel(), p)
+
+    def dense(weight: Tensor) -> Tensor:
+        products = (mask * matrix) @ (weight if runs else weight[None])
+        return products.transpose(0, 1) if runs else products[0]
+
+    weight = torch.randn(*([f, c] if runs is None else [runs, f, c]), dtype=torch.float64)
+    assert_matches_dense(lambda weight: sparse_linear(features, weight, p, key), dense, [weight], backend)
+    if n:
+        with use_backend(backend):
+            assert gradcheck(lambda weight: sparse_linear(features, weight, p, key), weight.requires_grad_())
+            assert gradgradcheck(lambda weight: sparse_linear(features, weight, p, key), weight)
+
+
+@ON_BACKENDS
+@pytest.mark.parametrize("p", [0.0, 0.5])
+def test_stored_values_have_a_gradient_too(backend: str, p: float) -> None:
+    features = SparseFeatures(sparse_matrix(5, 4).to_sparse_csr())
+    key = Draws(torch.tensor([1, 2])).key(0)
+    weight = torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
+    value = features.value.clone().requires_grad_()
+
+    def product(value: Tensor, weight: Tensor) -> Tensor:
+        features.value = value
+        return sparse_linear(features, weight, p, key)
+
+    with use_backend(backend):
+        assert gradcheck(product, [value, weight])
+
+
+@ON_BACKENDS
+def test_features_with_duplicates_empty_rows_and_columns(backend: str) -> None:
+    matrix = torch.sparse_csr_tensor([0, 0, 3, 3], [2, 2, 0], torch.tensor([1.0, 2.0, 5.0]), (3, 4))
+    features, weight = SparseFeatures(matrix), torch.randn(4, 2)
+    with use_backend(backend):
+        product = sparse_linear(features, weight)
+    assert_close(product, torch.stack([torch.zeros(2), 3 * weight[2] + 5 * weight[0], torch.zeros(2)]))
+    assert_same_bits(features.to_dense(), torch.tensor([[0.0, 0, 0, 0], [5, 0, 3, 0], [0, 0, 0, 0]]))
+
+
+def test_integer_features_take_the_dtype_of_the_weights() -> None:
+    matrix = torch.tensor([[0, 2], [1, 0]]).to_sparse_csr()
+    weight = torch.randn(2, 3, dtype=torch.float64)
+    assert_same_bits(sparse_linear(SparseFeatures(matrix), weight), matrix.to_dense().double() @ weight)
+
+
+# ---------------------------------------------------------------------------------------------------------- misuse
+
+
+PATH = Graph.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3)
+X = torch.ones(3, 4)
+KEY = Draws(torch.tensor([1])).key(0)
+FEATURES = SparseFeatures(torch.eye(3).to_sparse_csr())
+
+MISUSES: list[tuple[str, Any, type[Exception], str]] = [
+    (
+        "one dimension",
+        lambda: omega_propagate(torch.ones(3), PATH, 1.0),
+        ValueError,
+        "Features must be [n, c] or [n, R, c], but their shape is (3,).",
+    ),
+    (
+        "four dimensions",
+        lambda: omega_propagate(torch.ones(3, 1, 1, 1), PATH, 1.0),
+        ValueError,
+        "Features must be [n, c] or [n, R, c], but their shape is (3, 1, 1, 1).",
+    ),
+    (
+        "integers",
+        lambda: omega_propagate(torch.ones(3, 1, dtype=torch.long), PATH, 0.5),
+        TypeError,
+        "Features must be real floating-point numbers, but their dtype is torch.int64: convert them.",
+    ),
+    (
+        "rows",
+        lambda: spmm(PATH, torch.ones(4, 2)),
+        ValueError,
+        "The graph has 3 nodes but x has 4 rows: they must agree.",
+    ),
+    (
+        "omega",
+        lambda: omega_propagate(X, PATH, torch.ones(3)),
+        ValueError,
+        "omega of shape (3,) does not fit features of shape (3, 4): it must broadcast to [4].",
+    ),
+    (
+        "omega of runs",
+        lambda: omega_propagate(torch.ones(3, 2, 4), PATH, torch.ones(3, 4)),
+        ValueError,
+        "omega of shape (3, 4) does not fit features of shape (3, 2, 4): it must broadcast to [2, 4].",
+    ),
+    (
+        "heads",
+        lambda: attention_propagate(X, torch.ones(3, 3), torch.ones(3, 3), PATH, 1.0),
+        ValueError,
+        "4 channels cannot be split evenly over 3 heads: change one of them.",
+    ),
+    (
+        "no heads",
+        lambda: attention_propagate(X, torch.ones(3, 0), torch.ones(3, 0), PATH, 1.0),
+        ValueError,
+        "4 channels cannot be split evenly over 0 heads: change one of them.",
+    ),
+    (
+        "scores",
+        lambda: attention_propagate(torch.ones(3, 2, 4), torch.ones(3, 1), torch.ones(3, 1), PATH, 1.0),
+        ValueError,
+        "dst and src must be [3, 2, 'heads'], but their shapes are (3, 1) and (3, 1).",
+    ),
+    (
+        "probability",
+        lambda: dropout(X, 1.0, KEY),
+        ValueError,
+        "A dropout probability must be at least 0 and below 1, but it is 1.0.",
+    ),
+    (
+        "probability of attention",
+        lambda: attention_propagate(X, torch.ones(3, 1), torch.ones(3, 1), PATH, 1.0, dropout=-0.1),
+        ValueError,
+        "A dropout probability must be at least 0 and below 1, but it is -0.1.",
+    ),
+    (
+        "no key",
+        lambda: sparse_linear(FEATURES, torch.ones(3, 2), 0.5),
+        ValueError,
+        "Dropout needs a key: take one from Draws(...).key(place).",
+    ),
+    (
+        "key of other runs",
+        lambda: dropout(torch.ones(3, 2, 4), 0.5, KEY),
+        ValueError,
+        "The key has shape (1, 2), but 2 runs need [2, 2].",
+    ),
+    (
+        "dropout of a vector",
+        lambda: dropout(torch.ones(3), 0.5, KEY),
+        ValueError,
+        "Features must be [n, c] or [n, R, c], but their shape is (3,).",
+    ),
+    (
+        "columns",
+        lambda: sparse_linear(FEATURES, torch.ones(4, 2)),
+        ValueError,
+        "The features have 3 columns but the weight has 4 rows.",
+    ),
+    (
+        "backend",
+        lambda: use_backend("fast").__enter__(),
+        ValueError,
+        "There is no backend 'fast': choose 'reference' or 'fused'.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "sentence"), [m[1:] for m in MISUSES], ids=[m[0] for m in MISUSES])
+def test_misuse_is_one_sentence(call: Any, error: type[Exception], sentence: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert str(caught.value) == sentence
