@@ -95,7 +95,7 @@ def audit(
     from omegagnn.data.audit import reachable
 
     dataset = _named_dataset(name, split, label, data_root)
-    result = examine(dataset, others=reachable(data_root))
+    result = examine(dataset, others=reachable(dataset, data_root))
     if html is not None:
         from omegagnn.data.audit_page import write_page
 
@@ -111,7 +111,7 @@ def import_dataset(
     source: Annotated[
         Path | None,
         typer.Argument(
-            help="A folder with nodes.csv, edges.csv and perhaps graphs.csv, or one file: .npz, .graphml, .gml or a list of edges.",
+            help="A folder with nodes.csv, edges.csv, perhaps graphs.csv; or one file: .npz, .graphml, .gml, a list of edges.",
             show_default=False,
         ),
     ] = None,
@@ -197,7 +197,7 @@ def _import(
 
 
 def _own_row(name: str, data_root: Path | None) -> dict[str, Any]:
-    from omegagnn.data.audit import edge_homophily
+    from omegagnn.data.homophily import edge_homophily
     from omegagnn.data.own import load_own
 
     dataset, _ = load_own(name, data_root)

@@ -35,12 +35,14 @@ def texts(series: pd.Series[Any]) -> tuple[Texts, Flags]:
     elif pd.api.types.is_float_dtype(series.dtype):
         floats = series.to_numpy(dtype=np.float64, na_value=np.nan)
         result = np.array([_float_text(value) for value in floats.tolist()], dtype=object)
-    elif len(values) and not all(type(value) is str for value in values):
+    elif not isinstance(series.dtype, pd.StringDtype) and not all(type(value) is str for value in values):
         result = np.array(
             ["" if gone else _object_text(value) for value, gone in zip(values, empty, strict=True)], dtype=object
         )
     else:
         result = values
+        if empty.any():
+            result[empty] = ""
     return result, empty | (result == "")
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from omegagnn.data.own.cells import check_finite, is_text, numbers, texts
+from omegagnn.data.own.cells import Texts, check_finite, is_text, numbers, texts
 from omegagnn.data.own.schema import Recipe
 from omegagnn.data.own.tables import Table
 from omegagnn.errors import DataError, WrongUse
@@ -33,8 +33,8 @@ class NodeIndex:
         self.graph_column, self.table, self.column = graph_column, table, column
         # Whole numbers on both sides are compared as such, which is many times faster than as texts.
         self._integers = graph_column is None and _is_integer(series)
-        keys = _keys(table, column, graph_column)
-        self._index = pd.Index(series.to_numpy(dtype=np.int64)) if self._integers else pd.Index(keys, dtype=object)
+        native = series.to_numpy(dtype=np.int64) if self._integers else _keys(table, values, graph_column)
+        self._index: pd.Index[Any] = pd.Index(native, dtype=native.dtype)
         twice = np.flatnonzero(self._index.duplicated())
         if twice.size:
             row = int(twice[0])
@@ -50,8 +50,10 @@ class NodeIndex:
         if self._integers and _is_integer(series):
             found = self._index.get_indexer(pd.Index(series.to_numpy(dtype=np.int64)))
         else:
-            _refuse_empty(piece, column, texts(series)[1], "endpoint")
-            found = self._text_index().get_indexer(pd.Index(_keys(piece, column, self.graph_column), dtype=object))
+            values, empty = texts(series)
+            _refuse_empty(piece, column, empty, "endpoint")
+            keys = pd.Index(_keys(piece, values, self.graph_column), dtype=object)
+            found = self._text_index().get_indexer(keys)
         lost = np.flatnonzero(found < 0)
         if lost.size:
             row = int(lost[0])
@@ -151,13 +153,13 @@ def _weights(piece: Table, column: str) -> npt.NDArray[np.float32]:
     return values.astype(np.float32)
 
 
-def _keys(table: Table, column: str, graph_column: str | None) -> npt.NDArray[np.object_]:
-    own, _ = texts(table.frame[column])
+def _keys(table: Table, values: Texts, graph_column: str | None) -> Texts:
     if graph_column is None:
-        return own
+        return values
     graphs, empty = texts(table.require(graph_column, "the graph of each row"))
     _refuse_empty(table, graph_column, empty, "graph")
-    return graphs + _BETWEEN + own
+    joined: Texts = graphs + _BETWEEN + values
+    return joined
 
 
 def _is_integer(series: pd.Series[Any]) -> bool:
