@@ -159,7 +159,8 @@ def _pair_energy(features: Tensor, graph: Graph, weight: Tensor | None) -> Tenso
     r"""Return :math:`\frac12 \sum_{j → i} w_{ij} \|f_i - f_j\|^2` over the stored entries."""
     step = max(1, CHUNK_ELEMENTS // max(1, features[:1].numel()))
     total = features.new_zeros(features.shape[1:-1])
-    for start in range(0, graph.num_edges, step):
+    # At least one chunk, so that autograd finds its way to the features of a graph without edges, too.
+    for start in range(0, max(1, graph.num_edges), step):
         entries = slice(start, start + step)
         arguments = (features, graph.row[entries], graph.col[entries], None if weight is None else weight[entries])
         if graph.num_edges > step and torch.is_grad_enabled():

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from omegagnn.nn.conv import OmegaConv
+from omegagnn.nn.omega import OmegaWeight
 
 Watch = Callable[[str, Tensor], Tensor]
 
@@ -31,9 +31,9 @@ def chosen_layers(model: nn.Module, wanted: Sequence[str | nn.Module] | None) ->
 
 
 def is_graph_convolution(module: nn.Module) -> bool:
-    """Whether a module is one of our convolutions or follows PyG's ``MessagePassing`` (which is not imported here)."""
+    """Whether a module has an ω of its own or follows PyG's ``MessagePassing`` (which is not imported here)."""
     follows_pyg = callable(getattr(module, "propagate", None)) and callable(getattr(module, "message", None))
-    return follows_pyg or isinstance(module, OmegaConv)
+    return follows_pyg or isinstance(getattr(module, "omega_weight", None), OmegaWeight)
 
 
 @contextmanager
