@@ -166,7 +166,8 @@ def attention(
     runs, rows, width = x.shape
     heads = dst.size(2)
     y, lse = _fresh(x, *x.shape), torch.empty_like(dst, memory_format=torch.contiguous_format)
-    arrays = tuple(_flat(tensor) for tensor in (rowptr, col, x, dst, src, omega, y, lse))
+    room = _fresh(x, col.numel())
+    arrays = tuple(_flat(tensor) for tensor in (rowptr, col, x, dst, src, omega, y, lse, room))
     rest = (slope, _flat(key), *_drops(p, x.dtype), runs, heads, width)
     _run(cpu_attention.attention, runs * col.numel() * (width + 8 * heads), rows, *arrays, *rest)
     return y, lse
@@ -193,8 +194,7 @@ def attention_backward(
     graph, graph_t, order = (_flat(rowptr), _flat(col)), (_flat(rowptr_t), _flat(col_t)), _flat(order_t)
     scores, features = (_flat(dst), _flat(src)), (_flat(x), _flat(omega), _flat(grad))
     alpha = np.empty(runs * entries * heads, features[0].dtype)
-    kept = np.empty_like(alpha) if p > 0 else alpha
-    pull = np.zeros_like(alpha)
+    kept, pull = np.empty_like(alpha), np.zeros_like(alpha)
     grad_x, parts = _fresh(x, *x.shape), _chunked(omega, rows)
     grad_dst, grad_src = (torch.empty_like(score, memory_format=torch.contiguous_format) for score in (dst, src))
     few, many = runs * entries * heads * 8, runs * entries * width * 2
@@ -202,8 +202,8 @@ def attention_backward(
     _run(cpu_attention.attention_coefficients, few, rows, *graph, *scores, _flat(lse), alpha, kept, *drops)
     arrays = (*graph_t, order, *features, kept, pull, _flat(grad_x), parts.reshape(-1), runs, heads, width)
     _run(cpu_attention.attention_pull, many, rows, *arrays)
-    gradients = (alpha, kept, pull, _flat(grad_dst), slope, runs, heads)
-    _run(cpu_attention.attention_receivers, few, rows, *graph, *scores, *gradients)
+    gradients = (alpha, kept, pull, _flat(grad_dst), slope, runs, heads, entries)
+    _run(cpu_attention.attention_receivers, few, rows, graph[0], *gradients)
     _run(cpu_attention.attention_senders, few, rows, graph_t[0], order, pull, _flat(grad_src), runs, heads)
     return grad_x, grad_dst, grad_src, _joined(parts, omega)
 

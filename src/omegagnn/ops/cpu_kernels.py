@@ -13,59 +13,105 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from omegagnn.ops.cpu_lanes import FAST, WIDEST, at, drawn, every, full_span, last_span, load, square_root, store, total
+from omegagnn.ops.cpu_lanes import (
+    FAST,
+    WIDEST,
+    at,
+    data,
+    drawn,
+    every,
+    full_span,
+    last_span,
+    length,
+    load,
+    put,
+    square_root,
+    store,
+    total,
+    wide,
+    wide_span,
+)
 
 # Rows that are worked on together, before the next channels; rows whose part of a reduction is kept apart.
 TILE = 64
 CHUNK = 32 * TILE
 
 Array = Any
-compiled = {"nogil": True, "no_cfunc_wrapper": True, "cache": True, "fastmath": set(FAST), "error_model": "numpy"}
-inlined = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "fastmath": set(FAST), "error_model": "numpy"}
+Pointer = Any
+inlined = {
+    "forceinline": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "fastmath": set(FAST),
+    "error_model": "numpy",
+}
+compiled = {"nogil": True, "cache": True, "no_cfunc_wrapper": True, "fastmath": set(FAST), "error_model": "numpy"}
 
 
 def over_channels(work: Callable[..., None], widest: int = WIDEST) -> Callable[..., None]:
-    """Return a function that calls ``work(span, start, ...)`` for the channels from `begin` to `end`, wide spans first."""
+    """Return a function that calls ``work(span, begin, ...)`` for the channels from `begin` to `end`, wide spans first."""
 
     @njit(**inlined)
-    def drive(array: Array, begin: int, end: int, *args: Any) -> None:
-        size = array.itemsize
+    def drive(like: Pointer, begin: int, end: int, *args: Any) -> None:
         if widest > 256:
-            while begin + widest // size <= end:
-                work(full_span(array, widest), begin, *args)
-                begin += widest // size
-        while begin + 256 // size <= end:
-            work(full_span(array, 256), begin, *args)
-            begin += 256 // size
-        if begin + 128 // size <= end:
-            work(full_span(array, 128), begin, *args)
-            begin += 128 // size
-        if begin + 64 // size <= end:
-            work(full_span(array, 64), begin, *args)
-            begin += 64 // size
+            largest = full_span(like, widest)
+            while begin + length(largest) <= end:
+                work(largest, begin, *args)
+                begin += length(largest)
+        large, half, line = full_span(like, 256), full_span(like, 128), full_span(like, 64)
+        while begin + length(large) <= end:
+            work(large, begin, *args)
+            begin += length(large)
+        if begin + length(half) <= end:
+            work(half, begin, *args)
+            begin += length(half)
+        if begin + length(line) <= end:
+            work(line, begin, *args)
+            begin += length(line)
         if begin < end:
-            work(last_span(array, 64, end - begin), begin, *args)
+            work(last_span(like, 64, end - begin), begin, *args)
 
     return drive
 
 
-@njit(inline="always", **inlined)
+def over_lines(work: Callable[..., None]) -> Callable[..., None]:
+    """Return a function that calls ``work(span, place, ...)`` for the elements from `begin` to `end`, a cache line each."""
+
+    @njit(**inlined)
+    def drive(like: Pointer, begin: int, end: int, *args: Any) -> None:
+        line = full_span(like, 64)
+        while begin + length(line) <= end:
+            work(line, begin, *args)
+            begin += length(line)
+        if begin < end:
+            work(last_span(like, 64, end - begin), begin, *args)
+
+    return drive
+
+
+@njit(**inlined)
+def add_wide(sums: Pointer, place: int, span: Any, lanes: Any) -> None:
+    """Add lanes to sums kept in float64."""
+    doubled = wide_span(span)
+    store(sums, place, doubled, load(sums, place, doubled) + wide(lanes))
+
+
+@njit(**inlined)
 def weighted_sum(
     span: Any,
-    rows: Array,
+    rows: Pointer,
     origin: int,
     width: int,
-    col: Array,
-    weight: Array,
+    col: Pointer,
+    weight: Pointer,
     base: int,
-    stride: int,
     begin: int,
     end: int,
 ) -> Any:
-    """Return the sum over entries ``e`` of ``weight[base + e · stride] · row[col[e]]`` in the channels of a span."""
+    """Return the sum over entries ``e`` of ``weight[base + e] · row[col[e]]`` in the channels of a span."""
     result = every(span, 0)
     for e in range(begin, end):
-        factor = every(span, at(weight, base + e * stride))
+        factor = every(span, at(weight, base + e))
         result = result + factor * load(rows, origin + at(col, e) * width, span)
     return result
 
@@ -77,14 +123,13 @@ def weighted_sum(
 def _mixed_rows(
     span: Any,
     channel: int,
-    rowptr: Array,
-    col: Array,
-    weight: Array,
+    rowptr: Pointer,
+    col: Pointer,
+    weight: Pointer,
     base: int,
-    stride: int,
-    x: Array,
-    omega: Array,
-    y: Array,
+    x: Pointer,
+    omega: Pointer,
+    y: Pointer,
     width: int,
     begin: int,
     end: int,
@@ -95,7 +140,7 @@ def _mixed_rows(
     rest = every(span, 1) - factor
     for i in range(begin, end):
         low, high = at(rowptr, i), at(rowptr, i + 1)
-        h = weighted_sum(span, x, origin + channel, width, col, weight, base, stride, low, high)
+        h = weighted_sum(span, x, origin + channel, width, col, weight, base, low, high)
         place = origin + i * width + channel
         store(y, place, span, rest * load(x, place, span) + factor * h)
 
@@ -118,41 +163,43 @@ def propagate(
 ) -> None:
     """Write (1 − ω) x + ω S x to y."""
     size = (rowptr.size - 1) * width
+    graph, features = (data(rowptr), data(col), data(weight)), (data(x), data(omega), data(y))
     for run in range(runs):
         for first in range(begin, end, TILE):
             last = min(first + TILE, end)
-            mix(x, 0, width, rowptr, col, weight, 0, 1, x, omega, y, width, first, last, run * size, run * width)
+            mix(data(x), 0, width, *graph, 0, *features, width, first, last, run * size, run * width)
 
 
 @njit(**inlined)
 def _mixed_rows_backward(
     span: Any,
     channel: int,
-    rowptr: Array,
-    col: Array,
-    weight: Array,
-    x: Array,
-    omega: Array,
-    grad: Array,
-    grad_x: Array,
-    grad_omega: Array,
+    rowptr: Pointer,
+    col: Pointer,
+    weight: Pointer,
+    x: Pointer,
+    omega: Pointer,
+    grad: Pointer,
+    grad_x: Pointer,
+    grad_omega: Pointer,
     width: int,
     begin: int,
     end: int,
     origin: int,
     omega_origin: int,
+    omega_part: int,
 ) -> None:
     factor = load(omega, omega_origin + channel, span)
     rest = every(span, 1) - factor
     change = every(span, 0)
     for j in range(begin, end):
         low, high = at(rowptr, j), at(rowptr, j + 1)
-        h = weighted_sum(span, grad, origin + channel, width, col, weight, 0, 1, low, high)
+        h = weighted_sum(span, grad, origin + channel, width, col, weight, 0, low, high)
         place = origin + j * width + channel
         g = load(grad, place, span)
         store(grad_x, place, span, rest * g + factor * h)
         change = change + load(x, place, span) * (h - g)
-    store(grad_omega, channel, span, change)
+    add_wide(grad_omega, omega_part + channel, span, change)
 
 
 _mix_backward = over_channels(_mixed_rows_backward)
@@ -176,17 +223,12 @@ def propagate_backward(
     """Write (1 − ω) g + ω Sᵀ g and, for each chunk of rows, Σ x ⊙ (Sᵀ g − g) in float64; the structure is the transpose."""
     rows = rowptr.size - 1
     size, chunks = rows * width, -(-rows // CHUNK)
-    change = np.empty(width, x.dtype)
+    graph = (data(rowptr), data(col), data(weight))
+    features = (data(x), data(omega), data(grad), data(grad_x), data(grad_omega))
     for run in range(runs):
         for first in range(begin, end, TILE):
-            last = min(first + TILE, end)
-            _mix_backward(
-                x, 0, width, rowptr, col, weight, x, omega, grad, grad_x, change,
-                width, first, last, run * size, run * width,
-            )  # fmt: skip
-            place = (run * chunks + first // CHUNK) * width
-            for k in range(width):
-                grad_omega[place + k] += change[k]
+            last, part = min(first + TILE, end), (run * chunks + first // CHUNK) * width
+            _mix_backward(data(x), 0, width, *graph, *features, width, first, last, run * size, run * width, part)
 
 
 # ------------------------------------------------------------------------------------- sums of rows, dots of rows
@@ -196,12 +238,12 @@ def propagate_backward(
 def _summed_rows(
     span: Any,
     channel: int,
-    rowptr: Array,
-    col: Array,
-    weight: Array,
+    rowptr: Pointer,
+    col: Pointer,
+    weight: Pointer,
     base: int,
-    rows: Array,
-    y: Array,
+    rows: Pointer,
+    y: Pointer,
     width: int,
     begin: int,
     end: int,
@@ -210,7 +252,7 @@ def _summed_rows(
 ) -> None:
     for i in range(begin, end):
         low, high = at(rowptr, i), at(rowptr, i + 1)
-        h = weighted_sum(span, rows, origin + channel, width, col, weight, base, 1, low, high)
+        h = weighted_sum(span, rows, origin + channel, width, col, weight, base, low, high)
         store(y, y_origin + i * width + channel, span, h)
 
 
@@ -224,13 +266,11 @@ def product(
     """Write ``S rows`` to y for a matrix S of any shape, shared by the runs or, with R · E weights, each run's own."""
     size, y_size = rows.size // runs, (rowptr.size - 1) * width
     entries = 0 if weight.size == col.size else col.size
+    graph, features = (data(rowptr), data(col), data(weight)), (data(rows), data(y))
     for run in range(runs):
         for first in range(begin, end, TILE):
             last = min(first + TILE, end)
-            _sum(
-                y, 0, width, rowptr, col, weight, run * entries, rows, y,
-                width, first, last, run * size, run * y_size,
-            )  # fmt: skip
+            _sum(data(y), 0, width, *graph, run * entries, *features, width, first, last, run * size, run * y_size)
 
 
 @njit(**compiled)
@@ -238,18 +278,18 @@ def reordered(value: Array, order: Array, out: Array) -> None:
     """Write each run's entries in another order."""
     for start in range(0, value.size, order.size):
         for e in range(order.size):
-            out[start + e] = at(value, start + at(order, e))
+            put(data(out), start + e, at(data(value), start + at(data(order), e)))
 
 
 @njit(**inlined)
 def _dotted_rows(
     span: Any,
     channel: int,
-    rowptr: Array,
-    col: Array,
-    left: Array,
-    right: Array,
-    out: Array,
+    rowptr: Pointer,
+    col: Pointer,
+    left: Pointer,
+    right: Pointer,
+    out: Pointer,
     width: int,
     begin: int,
     end: int,
@@ -261,7 +301,7 @@ def _dotted_rows(
         row = load(left, left_origin + i * width + channel, span)
         for e in range(at(rowptr, i), at(rowptr, i + 1)):
             place = right_origin + at(col, e) * width + channel
-            out[out_origin + e] += total(row * load(right, place, span))
+            put(out, out_origin + e, at(out, out_origin + e) + total(span, row * load(right, place, span)))
 
 
 _dot = over_channels(_dotted_rows, 256)
@@ -273,13 +313,11 @@ def edge_dot(
 ) -> None:
     """Add ``⟨left_i, right_j⟩`` to each entry of out."""
     size, right_size = (rowptr.size - 1) * width, right.size // runs
+    arrays = (data(rowptr), data(col), data(left), data(right), data(out))
     for run in range(runs):
         for first in range(begin, end, TILE):
             last = min(first + TILE, end)
-            _dot(
-                left, 0, width, rowptr, col, left, right, out,
-                width, first, last, run * size, run * right_size, run * col.size,
-            )  # fmt: skip
+            _dot(data(left), 0, width, *arrays, width, first, last, run * size, run * right_size, run * col.size)
 
 
 # -------------------------------------------------------------------------------------------- element by element
@@ -289,8 +327,8 @@ def edge_dot(
 def _dropped(
     span: Any,
     place: int,
-    x: Array,
-    y: Array,
+    x: Pointer,
+    y: Pointer,
     x_origin: int,
     y_origin: int,
     key0: int,
@@ -298,11 +336,11 @@ def _dropped(
     threshold: int,
     scale: float,
 ) -> None:
-    mask = drawn(span, key0, key1, place, threshold, scale)
+    mask = drawn(span, key0, key1, place, 1, threshold, scale)
     store(y, y_origin + place, span, load(x, x_origin + place, span) * mask)
 
 
-_drop = over_channels(_dropped, 256)
+_drop = over_lines(_dropped)
 
 
 @njit(**compiled)
@@ -312,18 +350,18 @@ def dropout(
     """Write x, of `size` elements a run or shared by the runs, to y with elements dropped and the rest scaled."""
     shared = x.size < y.size
     for run in range(runs):
-        x_origin = 0 if shared else run * size
-        _drop(x, begin, end, x, y, x_origin, run * size, key[2 * run], key[2 * run + 1], threshold, scale)
+        origins = (0 if shared else run * size, run * size)
+        _drop(data(x), begin, end, data(x), data(y), *origins, key[2 * run], key[2 * run + 1], threshold, scale)
 
 
 @njit(**inlined)
 def _adam_step(
     span: Any,
     place: int,
-    param: Array,
-    grad: Array,
-    average: Array,
-    square: Array,
+    param: Pointer,
+    grad: Pointer,
+    average: Pointer,
+    square: Pointer,
     decay: float,
     beta1: float,
     beta2: float,
@@ -342,7 +380,7 @@ def _adam_step(
     store(param, place, span, value - every(span, step) * (mean / size))
 
 
-_step = over_channels(_adam_step, 256)
+_step = over_lines(_adam_step)
 
 
 @njit(**compiled)
@@ -361,8 +399,9 @@ def adam(
 ) -> None:
     """Step the active runs; `rates` holds rate, decay, 1 − β1^t, 1 − β2^t and activity of each run, ``[5, R]``."""
     size = param.size // runs
+    arrays = (data(param), data(grad), data(average), data(square))
     for run in range(runs):
         if rates[4 * runs + run] != 0:
             step, root = rates[run] / rates[2 * runs + run], 1 / np.sqrt(rates[3 * runs + run])
             low, high = run * size + begin, run * size + end
-            _step(param, low, high, param, grad, average, square, rates[runs + run], beta1, beta2, eps, step, root)
+            _step(data(param), low, high, *arrays, rates[runs + run], beta1, beta2, eps, step, root)

@@ -5,7 +5,9 @@ compiler keeps in registers across a loop over edges (a row of the result is wri
 ``+ - *`` act on. A span over the last, incomplete stretch of a row carries the number of channels left and touches no
 memory behind them: its other lanes read as 0.
 
-Indices are places in a flat contiguous array and are not checked: the kernels get theirs from a checked `Graph`.
+Memory is met through bare pointers (`data`), which numba neither counts references to nor checks indices of: counting
+costs more than the work on a row of a few entries. Whoever calls keeps the arrays alive; the indices come from a checked
+`Graph`.
 """
 
 from __future__ import annotations
@@ -66,35 +68,47 @@ class _LanesModel(models.PrimitiveModel):
         super().__init__(manager, lanes, ir.VectorType(element, lanes.count))
 
 
-def _span_of(array: Any, size: Any, partial: bool) -> Span | None:
-    if not (isinstance(array, types.Array) and isinstance(size, types.IntegerLiteral)):
+@intrinsic
+def data(typing: Any, array: Any) -> _Codegen:
+    """Return the pointer to the first element of a contiguous array."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return context.make_array(sig.args[0])(context, builder, args[0]).data
+
+    return types.CPointer(array.dtype)(array), generate
+
+
+def _span_of(pointer: Any, size: Any, partial: bool) -> Span | None:
+    if not isinstance(size, types.IntegerLiteral):
         return None
-    return Span(array.dtype, size.literal_value * 8 // array.dtype.bitwidth, partial)
+    return Span(pointer.dtype, size.literal_value * 8 // pointer.dtype.bitwidth, partial)
 
 
 @intrinsic
-def full_span(typing: Any, array: Any, size: Any) -> _Codegen | None:
-    """Return the span of `size` bytes (a literal) of the dtype of an array."""
-    span = _span_of(array, size, partial=False)
-    return None if span is None else (span(array, size), lambda context, builder, sig, args: _INT64(0))
+def full_span(typing: Any, pointer: Any, size: Any) -> _Codegen | None:
+    """Return the span of `size` bytes (a literal) of the dtype of a pointer."""
+    span = _span_of(pointer, size, partial=False)
+    return None if span is None else (span(pointer, size), lambda context, builder, sig, args: _INT64(0))
 
 
 @intrinsic
-def last_span(typing: Any, array: Any, size: Any, left: Any) -> _Codegen | None:
+def last_span(typing: Any, pointer: Any, size: Any, left: Any) -> _Codegen | None:
     """Return the span of `size` bytes (a literal) of which only the first `left` channels exist."""
-    span = _span_of(array, size, partial=True)
-    return None if span is None else (span(array, size, types.int64), lambda context, builder, sig, args: args[2])
+    span = _span_of(pointer, size, partial=True)
+    return None if span is None else (span(pointer, size, types.int64), lambda context, builder, sig, args: args[2])
+
+
+@intrinsic
+def length(typing: Any, span: Any) -> _Codegen:
+    """Return the number of lanes of a span, known to the compiler."""
+    return types.int64(span), lambda context, builder, sig, args: _INT64(span.count)
 
 
 # ------------------------------------------------------------------------------------------------------ memory
 
 
-def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
-
-
-def _vector_pointer(context: Any, builder: Any, sig: Any, args: Any, vector: Any) -> Any:
-    return builder.bitcast(_pointer(context, builder, sig.args[0], args[0], args[1]), vector.as_pointer())
+def _vector_pointer(builder: Any, pointer: Any, index: Any, vector: Any) -> Any:
+    return builder.bitcast(builder.gep(pointer, [index]), vector.as_pointer())
 
 
 def _broadcast(builder: Any, scalar: Any, count: int) -> Any:
@@ -123,52 +137,97 @@ def _call(builder: Any, name: str, result: Any, args: list[Any], flags: tuple[st
 
 
 @intrinsic
-def at(typing: Any, array: Any, index: Any) -> _Codegen:
-    """Return ``array[index]`` without the check for negative indices; indices come out as int64."""
-    result = types.int64 if isinstance(array.dtype, types.Integer) else array.dtype
+def at(typing: Any, pointer: Any, index: Any) -> _Codegen:
+    """Return the element at `index`; an integer comes out as int64."""
+    result = types.int64 if isinstance(pointer.dtype, types.Integer) else pointer.dtype
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        value = builder.load(_pointer(context, builder, sig.args[0], *args))
-        return builder.sext(value, _INT64) if isinstance(value.type, ir.IntType) and value.type.width < 64 else value
+        value = builder.load(builder.gep(args[0], [args[1]]))
+        return builder.sext(value, _INT64) if value.type == _INT32 else value
 
-    return result(array, types.int64), generate
+    return result(pointer, types.int64), generate
 
 
 @intrinsic
-def load(typing: Any, array: Any, index: Any, span: Any) -> _Codegen:
+def put(typing: Any, pointer: Any, index: Any, value: Any) -> _Codegen:
+    """Write a number, rounded to the dtype of the pointer, at `index`."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        builder.store(args[2], builder.gep(args[0], [args[1]]))
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.int64, pointer.dtype), generate
+
+
+@intrinsic
+def rounded(typing: Any, pointer: Any, value: Any) -> _Codegen:
+    """Return a number in the dtype of a pointer."""
+    return pointer.dtype(pointer, pointer.dtype), lambda context, builder, sig, args: args[1]
+
+
+@intrinsic
+def load(typing: Any, pointer: Any, index: Any, span: Any) -> _Codegen:
     """Return the lanes of a span from `index` on."""
     lanes, size = Lanes(span.dtype, span.count), span.dtype.bitwidth // 8
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         vector = context.get_value_type(lanes)
-        pointer = _vector_pointer(context, builder, sig, args, vector)
+        place = _vector_pointer(builder, args[0], args[1], vector)
         if not span.partial:
-            return builder.load(pointer, align=size)
+            return builder.load(place, align=size)
         mask = _present(builder, span, args[2])
         # This spelling of the name is right for typed pointers and upgraded by LLVM to that for opaque ones.
         name = f"llvm.masked.load.{_mangled(vector)}.p0{_mangled(vector)}"
-        return _call(builder, name, vector, [pointer, _INT32(size), mask, ir.Constant(vector, None)])
+        return _call(builder, name, vector, [place, _INT32(size), mask, ir.Constant(vector, None)])
 
-    return lanes(array, types.int64, span), generate
+    return lanes(pointer, types.int64, span), generate
 
 
 @intrinsic
-def store(typing: Any, array: Any, index: Any, span: Any, value: Any) -> _Codegen:
-    """Write lanes to `array` from `index` on, only those of the span that exist."""
+def store(typing: Any, pointer: Any, index: Any, span: Any, value: Any) -> _Codegen:
+    """Write lanes from `index` on, only those of the span that exist."""
     size = span.dtype.bitwidth // 8
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         vector = args[3].type
-        pointer = _vector_pointer(context, builder, sig, args, vector)
+        place = _vector_pointer(builder, args[0], args[1], vector)
         if span.partial:
             name = f"llvm.masked.store.{_mangled(vector)}.p0{_mangled(vector)}"
             mask = _present(builder, span, args[2])
-            _call(builder, name, ir.VoidType(), [args[3], pointer, _INT32(size), mask])
+            _call(builder, name, ir.VoidType(), [args[3], place, _INT32(size), mask])
         else:
-            builder.store(args[3], pointer, align=size)
+            builder.store(args[3], place, align=size)
         return context.get_dummy_value()
 
-    return types.void(array, types.int64, span, value), generate
+    return types.void(pointer, types.int64, span, value), generate
+
+
+@intrinsic
+def wide(typing: Any, lanes: Any) -> _Codegen:
+    """Return the lanes in float64, in which long sums are kept."""
+    result = Lanes(types.float64, lanes.count)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return args[0] if result == lanes else builder.fpext(args[0], context.get_value_type(result))
+
+    return result(lanes), generate
+
+
+@intrinsic
+def wide_span(typing: Any, span: Any) -> _Codegen:
+    """Return the span of as many float64."""
+    return Span(types.float64, span.count, span.partial)(span), lambda context, builder, sig, args: args[0]
+
+
+@intrinsic
+def one_by_one(typing: Any) -> _Codegen:
+    """Keep the compiler from vectorising the loop around: for rows of a few entries its preparations cost more."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], side_effect=True)
+        return context.get_dummy_value()
+
+    return types.void(), generate
 
 
 # -------------------------------------------------------------------------------------------------- arithmetic
@@ -201,15 +260,29 @@ def every(typing: Any, span: Any, scalar: Any) -> _Codegen:
 
 
 @intrinsic
-def total(typing: Any, lanes: Any) -> _Codegen:
-    """Return the sum over the lanes."""
+def total(typing: Any, span: Any, lanes: Any) -> _Codegen:
+    """Return the sum over the lanes of a span that exist."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        name = f"llvm.vector.reduce.fadd.{_mangled(args[0].type)}"
-        zero = ir.Constant(args[0].type.element, -0.0)
-        return _call(builder, name, zero.type, [zero, args[0]], FAST)
+        left, value = args
+        name = f"llvm.vector.reduce.fadd.{_mangled(value.type)}"
+        if span.partial:
+            value = builder.select(_present(builder, span, left), value, ir.Constant(value.type, None))
+        zero = ir.Constant(value.type.element, -0.0)
+        return _call(builder, name, zero.type, [zero, value], FAST)
 
-    return lanes.dtype(lanes), generate
+    return lanes.dtype(span, lanes), generate
+
+
+@intrinsic
+def where_positive(typing: Any, lanes: Any, one: Any, other: Any) -> _Codegen:
+    """Return the lanes of `one` where the first are above 0, else (NaN too) those of `other`."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        zero = ir.Constant(args[0].type, None)
+        return builder.select(builder.fcmp_ordered(">", args[0], zero), args[1], args[2])
+
+    return lanes(lanes, lanes, lanes), generate
 
 
 @intrinsic
@@ -272,15 +345,18 @@ def exponential(typing: Any, lanes: Any) -> _Codegen:
 
 
 @intrinsic
-def drawn(typing: Any, span: Any, key0: Any, key1: Any, element: Any, threshold: Any, scale: Any) -> _Codegen:
+def drawn(
+    typing: Any, span: Any, key0: Any, key1: Any, element: Any, stride: Any, threshold: Any, scale: Any
+) -> _Codegen:
     """Return `scale` where the 24 bits of `omegagnn.ops.random.draw_bits` reach `threshold`, else 0.
 
-    For the elements from `element` on. The vectors hold plain 32-bit words, whose arithmetic is modulo 2^32 by itself.
+    For `element` and every `stride`-th after it. The vectors hold plain 32-bit words, which count modulo 2^32 by
+    themselves.
     """
     lanes = Lanes(span.dtype, span.count)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        _, key0, key1, element, threshold, scale = args
+        _, key0, key1, element, stride, threshold, scale = args
         words = ir.VectorType(_INT32, span.count)
 
         def word(value: Any) -> Any:
@@ -293,7 +369,7 @@ def drawn(typing: Any, span: Any, key0: Any, key1: Any, element: Any, threshold:
             return builder.xor(value, builder.lshr(value, constant(shift)))
 
         start = word(element)
-        low = builder.add(start, _counting(span.count))
+        low = builder.add(start, builder.mul(word(stride), _counting(span.count)))
         carry = builder.zext(builder.icmp_unsigned("<", low, start), words)
         high = builder.add(word(builder.lshr(element, _INT64(32))), carry)
         value = folded(builder.xor(low, word(key0)), 16)
@@ -306,5 +382,5 @@ def drawn(typing: Any, span: Any, key0: Any, key1: Any, element: Any, threshold:
             kept, _broadcast(builder, scale, span.count), ir.Constant(context.get_value_type(lanes), None)
         )
 
-    signature = lanes(span, types.int64, types.int64, types.int64, types.int64, span.dtype)
+    signature = lanes(span, *(types.int64,) * 5, span.dtype)
     return signature, generate
