@@ -52,14 +52,15 @@ def import_once(folder: Path) -> dict[str, float]:
     watched = (
         "import resource, subprocess, sys, time; start = time.perf_counter(); "
         "subprocess.run(sys.argv[1:], check=True, stdout=sys.stderr); "
-        "print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN); "
+        "print(time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss)"
     )
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     outcome = subprocess.run(
         [sys.executable, "-c", watched, *command], check=True, capture_output=True, text=True, env=environment
     )
-    seconds, kib = map(float, outcome.stdout.split())
-    return {"seconds": round(seconds, 1), "peak_gib": round(kib / 2**20, 2)}
+    seconds, cpu_seconds, kib = map(float, outcome.stdout.split())
+    return {"seconds": round(seconds, 1), "cpu_seconds": round(cpu_seconds, 1), "peak_gib": round(kib / 2**20, 2)}
 
 
 def main() -> int:

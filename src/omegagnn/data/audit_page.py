@@ -10,9 +10,10 @@ from string import Template
 from omegagnn.data.audit import Audit
 from omegagnn.data.cache import replacing
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 240, 52, 40, 12
+# Small enough that the text of 12 units is still read where a phone scales the drawing down.
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 420, 200, 48, 40, 12
 BAR = 26
-MOST_BARS = 30
+MOST_BARS, MOST_LETTERS, LETTER = 30, 20, 7
 
 _PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -37,7 +38,7 @@ ul.warnings li { background: var(--alert-paper); border-left: 4px solid var(--al
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(10rem, 1fr)); gap: .6rem; margin: 0; }
 dl div { background: var(--card); border-radius: 6px; padding: .6rem .8rem; }
 dt { color: var(--soft); font-size: .85rem; } dd { margin: 0; font-size: 1.15rem; font-variant-numeric: tabular-nums; }
-figure { margin: 0; } svg { width: 100%; height: auto; display: block; }
+figure { margin: 0; } svg { width: 100%; max-width: 40rem; height: auto; display: block; }
 svg text { fill: var(--ink); font: 12px system-ui, sans-serif; } svg .soft { fill: var(--soft); }
 svg .axis { stroke: var(--line); } svg .bar { fill: var(--bar); } svg .same { fill: var(--same); }
 figcaption { color: var(--soft); font-size: .85rem; }
@@ -133,7 +134,7 @@ def _degree_chart(counts: Mapping[int, int]) -> str:
     shapes = [_line(LEFT, base, WIDTH, base)]
     for share in (0.5, 1.0):
         y = base - share * (base - TOP)
-        shapes += [_line(LEFT, y, WIDTH, y), _text(LEFT - 6, y + 4, f"{share * largest:,.0f}", "end", soft=True)]
+        shapes += [_line(LEFT, y, WIDTH, y), _text(LEFT - 6, y + 4, f"{share * largest:,.6g}", "end", soft=True)]
     for position, ((low, high), count) in enumerate(sorted(ranges.items())):
         height, x = (base - TOP) * count / largest, LEFT + position * step
         label = str(low) if low == high else f"{low}–{high}"
@@ -142,9 +143,9 @@ def _degree_chart(counts: Mapping[int, int]) -> str:
             f'<rect class="bar" x="{x + 0.12 * step:.1f}" y="{base - height:.1f}" width="{0.76 * step:.1f}" '
             f'height="{height:.1f}" rx="2">{title}</rect>'
         )
-        shapes.append(_text(x + step / 2, base + 16, label, "middle"))
+        shapes.append(_text(x + step / 2, base + 16, str(low), "middle"))
     shapes.append(_text(LEFT + (WIDTH - LEFT) / 2, HEIGHT - 6, "neighbours of a node", "middle", soft=True))
-    return _figure(shapes, HEIGHT, "nodes by number of neighbours, either direction, without self-loops and duplicates")
+    return _figure(shapes, HEIGHT, "nodes by number of neighbours, in ranges that double (4 stands for 4 to 7)")
 
 
 def _bars(values: Mapping[str, float], largest: float, caption: str, style: str, pattern: str) -> str:
@@ -153,11 +154,12 @@ def _bars(values: Mapping[str, float], largest: float, caption: str, style: str,
     if len(shown) > MOST_BARS:
         shown = sorted(shown, key=lambda item: -item[1])[:MOST_BARS]
         caption += f" (the {MOST_BARS} largest of {len(values)})"
-    start, room = 150, WIDTH - 150 - 70
+    labels = [name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…" for name, _ in shown]
+    start = 14 + LETTER * max(map(len, labels))
+    room = WIDTH - start - 60
     shapes = []
-    for position, (name, value) in enumerate(shown):
+    for position, ((name, value), label) in enumerate(zip(shown, labels, strict=True)):
         y, width = position * BAR, room * value / largest if largest else 0.0
-        label = name if len(name) <= 20 else f"{name[:19]}…"
         shapes += [
             _text(start - 8, y + BAR * 0.68, label, "end"),
             f'<rect class="{style}" x="{start}" y="{y + 4:.1f}" width="{width:.1f}" height="{BAR - 8}" rx="2">'

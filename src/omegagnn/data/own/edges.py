@@ -31,6 +31,7 @@ class NodeIndex:
         _refuse_empty(table, column, empty, "id")
         self.ids: tuple[str, ...] = tuple(values.tolist())
         self.graph_column, self.table, self.column = graph_column, table, column
+        self._arrow_ids: Any = None
         # Whole numbers on both sides are compared as such, which is many times faster than as texts.
         self._integers = graph_column is None and _is_integer(series)
         native = series.to_numpy(dtype=np.int64) if self._integers else _keys(table, values, graph_column)
@@ -49,6 +50,9 @@ class NodeIndex:
         series = piece.frame[column]
         if self._integers and _is_integer(series):
             found = self._index.get_indexer(pd.Index(series.to_numpy(dtype=np.int64)))
+        elif self.graph_column is None and _is_arrow(series):
+            _refuse_empty(piece, column, (series.isna() | (series == "")).to_numpy(dtype=bool), "endpoint")
+            found = self._arrow_positions(series)
         else:
             values, empty = texts(series)
             _refuse_empty(piece, column, empty, "endpoint")
@@ -68,6 +72,18 @@ class NodeIndex:
                 f"{self.column!r}: add the node or remove the edge."
             )
         return found.astype(np.int64)
+
+    def _arrow_positions(self, series: pd.Series[Any]) -> Positions:
+        """Look texts up where they lie, without a Python object for each."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        column = pa.array(series)
+        if self._arrow_ids is None:
+            self._arrow_ids = pa.array(self.ids, type=column.type)
+        result = compute.index_in(column, value_set=self._arrow_ids).fill_null(-1)
+        found: Positions = result.to_numpy(zero_copy_only=False).astype(np.int64)
+        return found
 
     def _text_index(self) -> pd.Index[Any]:
         if self._integers:
@@ -160,6 +176,10 @@ def _keys(table: Table, values: Texts, graph_column: str | None) -> Texts:
     _refuse_empty(table, graph_column, empty, "graph")
     joined: Texts = graphs + _BETWEEN + values
     return joined
+
+
+def _is_arrow(series: pd.Series[Any]) -> bool:
+    return isinstance(series.dtype, pd.StringDtype) and series.dtype.storage == "pyarrow"
 
 
 def _is_integer(series: pd.Series[Any]) -> bool:
