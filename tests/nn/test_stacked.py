@@ -107,6 +107,13 @@ def test_options_keep_the_bits(name: str, options: dict[str, Any]) -> None:
     compare(StackedRuns(make, SEEDS), make, "node", same_bits)
 
 
+@pytest.mark.parametrize("name", ["gat", "gatv2"])
+def test_vectorised_runs_drop_attention_as_single_models_do(name: str) -> None:
+    make = maker(name, attention_dropout=0.6, heads=4, norm="pair")
+    close = partial(torch.testing.assert_close, atol=1e-10, rtol=1e-9)
+    compare(StackedRuns(make, SEEDS, vectorise=True), make, "node", close, torch.float64)
+
+
 @pytest.mark.parametrize("name", ["gcn", "gat", "gin", "linkx"])
 def test_training_in_any_company_leaves_the_same_bits(name: str) -> None:
     x, graph, labels = torch.randn(N, F), some_graph(), torch.randint(0, OUT, (N,))
@@ -243,5 +250,7 @@ def test_misuse() -> None:
         StackedRuns(maker("gcn"), torch.tensor([], dtype=torch.long))
     with pytest.raises(ValueError, match="GCN cannot be vectorised with these options"):
         StackedRuns(maker("gcn", drop_edge=0.1), SEEDS, vectorise=True)
+    with pytest.raises(ValueError, match="SuperGAT cannot be vectorised"):
+        StackedRuns(maker("supergat"), SEEDS, vectorise=True)
     with pytest.raises(ValueError, match="x has 2 runs but the network has 5"):
         StackedRuns(maker("gcn"), SEEDS)(torch.randn(N, 2, F), some_graph())

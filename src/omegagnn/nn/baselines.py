@@ -234,6 +234,7 @@ BASELINES: dict[str, type[Baseline]] = {
 def baseline(name: str, /, *args: Any, **arguments: Any) -> Baseline:
     """Make a baseline by name.
 
+    >>> import torch
     >>> baseline("gcn", in_channels=5, hidden_channels=8, num_layers=2, out_channels=3)(
     ...     torch.randn(4, 5), torch.tensor([[0, 1, 2], [1, 2, 3]])
     ... ).shape

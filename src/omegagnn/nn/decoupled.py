@@ -50,10 +50,10 @@ class SGC(Baseline):
     r"""Simple graph convolution, `"Simplifying Graph Convolutional Networks" <https://arxiv.org/abs/1902.07153>`_.
 
     .. math::
-        Z = S^L X Θ
+        Z = S^L X Θ + b
 
     with L = `num_layers`. It is computed as :math:`S^L (X Θ)`, the same number, so that sparse features stay sparse; a node
-    task therefore has one map only and `hidden_channels` matters for graph tasks alone (:math:`S^L X Θ`, add-pool, head).
+    task therefore has one map only, and `hidden_channels` matters for graph tasks alone (Z, add-pool, head).
     """
 
     def __init__(
@@ -68,19 +68,27 @@ class SGC(Baseline):
         """Make the network; see `Baseline`."""
         super().__init__(in_channels, hidden_channels, num_layers, out_channels, dropout, **options)
         self.refuse_norm()
+        width = hidden_channels if self.task == "graph" else self.out_channels
+        self.shift = Parameter(torch.empty(width)) if self.bias else None
         self.build()
+        self.opening = Map(in_channels, width)
         if self.task == "node":
-            self.opening = Map(in_channels, self.out_channels, bias=self.bias)
             self.closing = None
-            self.reset_parameters()
+        self.reset_parameters()
+
+    def reset_parameters(self, seeds: Tensor | None = None) -> None:
+        """Draw the maps anew and set b to 0."""
+        super().reset_parameters(seeds)
+        if self.shift is not None:
+            nn.init.zeros_(self.shift)
 
     def embed(self, x: Tensor | SparseFeatures, graph: Graph, draws: Draws | None = None) -> Tensor:
-        """Return :math:`S^L X Θ`."""
+        """Return Z."""
         p = self.dropout if self.task == "node" else 0.0
         f, operator = self.opening(x, *self.random(p, INPUT, draws)), self.structure(graph)
         for _ in range(self.num_layers):
             f = spmm(operator, f)
-        return f
+        return add_bias(f, self.shift)
 
     def classify(self, f: Tensor, graph: Graph, draws: Draws | None) -> Tensor:
         """Return the logits, which a node task has already."""

@@ -311,8 +311,6 @@ def reset_from_key(module: nn.Module, key: Tensor) -> None:
     The draws are made on the CPU, so that they are the same for a module on any device.
     """
     fresh: Any = copy.deepcopy(module).cpu()
-    if not hasattr(fresh, "reset_parameters"):
-        return
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(int(key[0, 0]) << 31 ^ int(key[0, 1]))
         fresh.reset_parameters()
