@@ -155,16 +155,16 @@ class RunBatch:
         if not bool(bad.any()):
             return
         run = int(bad.nonzero()[0])
-        broken = [
-            group
+        # The group that broke is the one with entries that are not finite, else the one that grew largest.
+        sizes = {
+            group: max(float(torch.nan_to_num(p[run].detach().abs(), nan=torch.inf).max()) for p in parameters)
             for group, parameters in self.groups.items()
-            if any(not bool(torch.isfinite(parameter[run]).all()) for parameter in parameters)
-        ]
-        where = f"group {broken[0]!r}" if broken else "the forward pass"
-        rate = f"training.lr_{broken[0]}" if broken else "training.lr_gnn"
+            if parameters
+        }
+        group = max(sizes, key=lambda name: sizes[name])
         raise DivergenceError(
-            f"The loss of member {self.members[run]} is not finite at epoch {self.epoch} ({where} diverged first): lower "
-            f"{rate}, set training.clip=1, or use fewer layers."
+            f"The loss of member {self.members[run]} is not finite at epoch {self.epoch} (group {group!r} diverged, its largest "
+            f"entry is {sizes[group]:g}): lower training.lr_{group}, set training.clip=1, or use fewer layers."
         )
 
     @property

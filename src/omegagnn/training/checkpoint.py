@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ def write_bytes(path: Path, content: bytes) -> None:
             f"{path} could not be written ({error.strerror}): make room or choose another folder; {kept}."
         ) from None
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # on a read-only file system even the absent file cannot be removed
+            partial.unlink(missing_ok=True)
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:

@@ -129,11 +129,7 @@ class Trainer:
         stem = f"{dataset.name}-{config.model.name}-{config.model.layers}"
         run = journal.start(stem, fields, members)
         trainer = cls(plan, journal, device, run, **options)
-        chunk = trainer._chunk_size()
-        facts = {"config": config.model_dump(mode="json"), "runs_at_once": chunk, "preset": plan.preset}
-        facts["classes"] = dataset.num_classes
-        write_bytes(trainer.folder / CONFIG, json.dumps(facts, indent=2, ensure_ascii=False).encode())
-        trainer.at_once = chunk
+        trainer._settle_chunks()
         return trainer
 
     @classmethod
@@ -159,15 +155,28 @@ class Trainer:
             row["protocol"],
         )
         trainer = cls(plan, journal, device, row["run"], **options)
-        config_file = trainer.folder / CONFIG
-        if config_file.exists():
-            trainer.at_once = json.loads(config_file.read_text())["runs_at_once"]
+        trainer._settle_chunks()
         if (trainer.folder / CHECKPOINT).exists():
             trainer._saved = read_tensors(trainer.folder / CHECKPOINT)
             facts = trainer._saved[1]
             trainer._next_chunk, trainer.clock = facts["chunk"], _Clock(facts["seconds"])
         journal.update(row["run"], status="running")
         return trainer
+
+    def _settle_chunks(self) -> None:
+        """Decide once for the whole run how many members train at once, and write it down with the configuration."""
+        file = self.folder / CONFIG
+        if file.exists():
+            self.at_once = json.loads(file.read_text(encoding="utf-8"))["runs_at_once"]
+            return
+        self.at_once = self._chunk_size()
+        facts = {
+            "config": self.plan.config.model_dump(mode="json"),
+            "preset": self.plan.preset,
+            "classes": self.plan.dataset.num_classes,
+            "runs_at_once": self.at_once,
+        }
+        write_bytes(file, json.dumps(facts, indent=2, ensure_ascii=False).encode())
 
     # ------------------------------------------------------------------------------------------------------- training
 
@@ -226,8 +235,8 @@ class Trainer:
         self._write_model(len(chunks))
 
     def _chunk_size(self) -> int:
-        if self.at_once is not None:
-            return max(1, self.at_once)
+        if self.at_once is not None and self.plan.dataset.task == "node":
+            return self.at_once
         task = self._make_task([0])
         return runs_at_once(self.plan.config, task, len(self.plan.seeds), self.device)
 

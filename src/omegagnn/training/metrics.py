@@ -84,9 +84,9 @@ def paired_test(ours: np.ndarray, theirs: np.ndarray, seed: int = 0, samples: in
 
     Exact (every one of the 2^n flips) up to 13 pairs, else by `samples` random flips with the usual +1 correction.
     """
-    difference = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
     if len(ours) != len(theirs) or not len(ours):
         raise ValueError(f"A paired test needs as many runs on both sides, not {len(ours)} and {len(theirs)}.")
+    difference = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
     n, observed = len(difference), abs(difference.mean())
     tolerance = 1e-12
     if n <= 13:
