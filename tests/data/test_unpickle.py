@@ -124,6 +124,7 @@ def test_names_are_told(tmp_path: Path) -> None:
         b"cscipy.sparse.csr\ncsr_matrix\n)\x81N" + b"b",
         b"cnumpy\ndtype\nK\x01\x85R(K\x03U\x01<tb",
         b"cos\nsystem\n",
+        b"c__builtin__\nlist\n)R",
     ],
 )
 def test_every_other_program_is_refused(program: bytes, tmp_path: Path) -> None:
@@ -140,6 +141,7 @@ def broken_arrays() -> dict[str, bytes]:
         "void": good.replace(b"U\x02f8", b"U\x02V8"),
         "byte order": good.replace(b"U\x01<", b"U\x01!"),
         "shape of text": good.replace(b"(K\x02K\x02t", b"U\x01a"),
+        "no bytes": good.replace(b"T\x20\x00\x00\x00" + np.arange(4.0).tobytes(), b"]"),
         "content": good.replace(b"T\x20\x00\x00\x00", b"T\x04\x00\x00\x00"),
     }
 

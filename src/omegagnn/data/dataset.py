@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
 from omegagnn.graph import Graph
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from omegagnn.data.audit import Audit
 
 Task = Literal["node", "inductive", "graph"]
 
@@ -101,34 +105,16 @@ class Dataset:
         return replace(self, splits=splits)
 
     def to_pyg(self, sparse: bool = False) -> Any:
-        """Return PyTorch Geometric's `Data`, or a list of them where the task has many graphs.
+        """Return PyTorch Geometric's `Data`, or a list of them where the task has many graphs (`omegagnn.data.pyg`)."""
+        from omegagnn.data.pyg import to_pyg
 
-        Features are made dense unless `sparse`. The masks of a node task are ``[n]`` for one split, ``[n, splits]`` for more.
-        """
-        from torch_geometric.data import Data
+        return to_pyg(self, sparse)
 
-        features = self.features if sparse or self.features.layout == torch.strided else self.features.to_dense()
-        edge_index, weight = self.graph.to_edge_index()
-        if self.ptr is None:
-            data = Data(x=features, edge_index=edge_index, edge_weight=weight, y=self.labels)
-            for part in ("train", "val", "test") if self.splits else ():
-                masks = torch.zeros(self.num_nodes, len(self.splits), dtype=torch.bool)
-                for column, split in enumerate(self.splits):
-                    masks[getattr(split, part), column] = True
-                data[f"{part}_mask"] = masks.squeeze(1) if len(self.splits) == 1 else masks
-            return data
-        if features.layout != torch.strided:
-            raise ValueError("The features of many graphs are handed to PyTorch Geometric dense: leave sparse=False.")
-        graphs = []
-        bounds = zip(self.ptr.tolist(), self.graph.rowptr[self.ptr].tolist(), strict=True)
-        for number, ((low, first), (high, last)) in enumerate(pairwise(bounds)):
-            labels = self.labels[number : number + 1] if self.task == "graph" else self.labels[low:high]
-            edges = slice(first, last)  # entries are sorted by receiver, so those of a graph lie together
-            part_weight = None if weight is None else weight[edges]
-            graphs.append(
-                Data(x=features[low:high], edge_index=edge_index[:, edges] - low, edge_weight=part_weight, y=labels)
-            )
-        return graphs
+    def audit(self, root: str | Path | None = None) -> Audit:
+        """Examine the data set, beside all that are at hand below a data root (`omegagnn.data.audit`)."""
+        from omegagnn.data.audit import audit, reachable
+
+        return audit(self, reachable(self, root))
 
     def __repr__(self) -> str:
         """Name, task and sizes."""

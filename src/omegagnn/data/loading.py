@@ -16,6 +16,7 @@ from omegagnn.data.dataset import Dataset
 from omegagnn.data.places import cache_folder, is_plain_name, own_path
 from omegagnn.data.readers.geom_gcn import read_geom_splits
 from omegagnn.data.registry import Entry, find, find_or_none
+from omegagnn.data.sources import Packed
 from omegagnn.data.splits import choose_splits
 from omegagnn.errors import DataError, WrongUse
 
@@ -84,7 +85,7 @@ def fetch(name: str, root: str | Path | None = None) -> dict[str, Path]:
 
 
 def whereabouts(name: str, root: str | Path | None = None) -> str:
-    """Say in a word where `load` would take a data set from: made, files, cache, embedded or upstream."""
+    """Say where `load` would take a data set from: made, files, cache, embedded, archive or upstream (not on this machine)."""
     entry = find(name)
     if entry.files is None:
         return "made"
@@ -93,7 +94,10 @@ def whereabouts(name: str, root: str | Path | None = None) -> str:
     sums = _expected(entry)
     if sums is not None and _cached_path(entry, sums).is_file():
         return "cache"
-    return "embedded" if entry.is_embedded else "upstream"
+    if entry.is_embedded:
+        return "embedded"
+    packed = any(isinstance(source, Packed) and source.located(root) for source in entry.files.sources)
+    return "archive" if packed else "upstream"
 
 
 def _read(entry: Entry, root: str | Path | None) -> Dataset:

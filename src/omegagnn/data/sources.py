@@ -54,10 +54,14 @@ class Packed:
 
     def fetch(self, wanted: Mapping[str, Path], folder: str, root: Path | None) -> None:
         """Unpack from the first archive that is there."""
-        for place in search_order(root):
-            if (place / self.path).is_file():
-                return extract(place / self.path, {f"{folder}/{name}": target for name, target in wanted.items()})
-        raise DataError(f"{self.path} (not there)")
+        archive = self.located(root)
+        if archive is None:
+            raise DataError(f"{self.path} (not there)")
+        extract(archive, {f"{folder}/{name}": target for name, target in wanted.items()})
+
+    def located(self, root: str | Path | None) -> Path | None:
+        """Return the archive, or None where there is none."""
+        return next((place / self.path for place in search_order(root) if (place / self.path).is_file()), None)
 
     def __str__(self) -> str:
         """Name the archive."""

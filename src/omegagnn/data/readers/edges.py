@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from omegagnn.errors import DataError
-from omegagnn.graph import Graph
+from omegagnn.graph import INT32_LIMIT, Graph
 
 Integers = npt.NDArray[np.integer[Any]]
 
@@ -26,9 +26,15 @@ def simple_graph(sender: Integers, receiver: Integers, num_nodes: int, label: st
     if not self_loops:
         kept = sender != receiver
         sender, receiver = sender[kept], receiver[kept]
-    key = np.unique(receiver.astype(np.int64) * num_nodes + sender)
-    edge_index = np.stack([key % max(num_nodes, 1), key // max(num_nodes, 1)])
-    return Graph.from_edge_index(torch.from_numpy(edge_index), num_nodes)
+    # Sorting and looking at neighbours is several times faster than np.unique where there are millions.
+    key = np.sort(receiver.astype(np.int64) * num_nodes + sender)
+    kept = np.ones(len(key), dtype=bool)
+    np.not_equal(key[1:], key[:-1], out=kept[1:])
+    row, col = np.divmod(key[kept], max(num_nodes, 1))
+    dtype = np.int32 if max(num_nodes, len(row)) + num_nodes < INT32_LIMIT else np.int64
+    rowptr = np.zeros(num_nodes + 1, dtype=dtype)
+    rowptr[1:] = np.bincount(row, minlength=num_nodes).cumsum()
+    return Graph(torch.from_numpy(rowptr), torch.from_numpy(col.astype(dtype)), None)
 
 
 def sparse_features(rowptr: Integers, col: Integers, values: npt.NDArray[Any], columns: int) -> Tensor:

@@ -1,8 +1,8 @@
 """Cora, CiteSeer and PubMed in the Planetoid files ``ind.<name>.{x,tx,allx,y,ty,ally,graph,test.index}``.
 
 The nodes are those of ``allx``, then the test nodes at the places that ``test.index`` names. CiteSeer's index has 15 gaps:
-papers without words, citations or a label. As in PyTorch Geometric they get a row of zeros and class 0, and no part of the
-public split has them.
+papers that have citations, but neither words nor a label. As in PyTorch Geometric they get a row of zeros and class 0, and
+no part of the public split has them.
 """
 
 from __future__ import annotations
