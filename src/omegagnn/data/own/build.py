@@ -150,7 +150,7 @@ def _group(table: Table, graphs: Table, recipe: Recipe) -> _Grouping:
     if len(graphs) == 0:
         raise DataError(f"{graphs.label} has no graphs: write one row for each graph.")
     of_graphs = NodeIndex(graphs, recipe.graph_id or graphs.columns[0])
-    graph_of_node = of_graphs.positions(table, str(recipe.graph)) if len(table) else np.empty(0, dtype=np.int64)
+    graph_of_node = of_graphs.positions(table, str(recipe.graph), "node", "graph")
     sizes = np.bincount(graph_of_node, minlength=len(graphs))
     empty = np.flatnonzero(sizes == 0)
     if empty.size:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from omegagnn.data.own.cells import Texts, check_finite, is_text, numbers, texts
+from omegagnn.data.own.cells import LARGEST, Texts, is_text, numbers, texts
 from omegagnn.data.own.schema import Recipe
 from omegagnn.data.own.tables import Table
 from omegagnn.errors import DataError, WrongUse
@@ -45,8 +45,8 @@ class NodeIndex:
                 "give every node its own id."
             )
 
-    def positions(self, piece: Table, column: str) -> Positions:
-        """Return where the nodes named in a column stand; one that is unknown is an edge to nowhere."""
+    def positions(self, piece: Table, column: str, owner: str = "edge", named: str = "node") -> Positions:
+        """Return where the nodes (or what is `named`) of a column stand; an unknown one is an edge to nowhere."""
         series = piece.frame[column]
         if self._integers and _is_integer(series):
             found = self._index.get_indexer(pd.Index(series.to_numpy(dtype=np.int64)))
@@ -68,8 +68,8 @@ class NodeIndex:
                 else f" of graph {texts(piece.frame[self.graph_column].iloc[[row]])[0][0]!r}"
             )
             raise DataError(
-                f"{piece.where(row)}: the edge's {column} {shown!r} is no node{within} in {self.table.label}, column "
-                f"{self.column!r}: add the node or remove the edge."
+                f"{piece.where(row)}: the {owner}'s {column} {shown!r} is no {named}{within} in {self.table.label}, column "
+                f"{self.column!r}: add the {named} or remove the {owner}."
             )
         return found.astype(np.int64)
 
@@ -157,8 +157,13 @@ def build_graph(edge_index: torch.Tensor, num_nodes: int, weight: torch.Tensor |
 def _weights(piece: Table, column: str) -> npt.NDArray[np.float32]:
     series = piece.require(column, "the edge weights")
     values, bad = numbers(piece, column)
-    check_finite(piece, column, values)
-    for rows, fault in ((bad, "is not a number"), (np.isnan(values), "is missing"), (values < 0, "is negative")):
+    faults = {
+        "is not a number": bad,
+        "is missing": np.isnan(values),
+        "is negative": values < 0,
+        "is too large": values > LARGEST,
+    }
+    for fault, rows in faults.items():
         if rows.any():
             row = int(np.flatnonzero(rows)[0])
             shown = repr(series.iloc[row]) if is_text(series) else f"{values[row]:g}"

@@ -55,8 +55,8 @@ class Table:
         """Return a column, or raise a `WrongUse` that lists the columns there are."""
         if column not in self.columns:
             close = get_close_matches(column, self.columns, n=1)
-            hint = f"did you mean {close[0]!r}" if close else f"choose among {', '.join(self.columns[:20])}"
-            raise WrongUse(f"{self.label} has no column {column!r} for {purpose}: {hint}.")
+            hint = f"did you mean {close[0]!r}?" if close else f"choose among {', '.join(self.columns[:20])}."
+            raise WrongUse(f"{self.label} has no column {column!r} for {purpose}: {hint}")
         return self.frame[column]
 
 
@@ -100,7 +100,7 @@ class TextFile:
         first = next(self._rows(), None)
         if first is None:
             kind = "lines of two node ids" if self.headerless else "a header line with the column names, then the rows"
-            raise DataError(f"{self.label} is empty: write {kind} into it.")
+            raise DataError(f"{self.label} is empty: write into it {kind}.")
         self.columns = self._headerless_columns(first[1]) if self.headerless else self._header_columns(*first)
 
     def pieces(self) -> Iterator[Table]:
@@ -113,15 +113,18 @@ class TextFile:
             options |= {"sep": self.separator, "header": 0, "index_col": False, "skipinitialspace": True}
         start = 0
         try:
-            for piece in pd.read_csv(self.path, **options):
-                frame = cast("pd.DataFrame", piece)
-                # The parser fills a row that is too short; the last cell of a row tells, and only then is the file read again.
-                short = frame.shape[1] and bool(frame.iloc[:, -1].isin([""]).any() or frame.iloc[:, -1].isna().any())
-                if short or frame.shape[1] != len(self.columns):
-                    self._refuse_ragged()
-                frame.columns = pd.Index(self.columns)
-                yield Table(frame, self.label, start, self.line_of_row)
-                start += len(frame)
+            with pd.read_csv(self.path, **options) as reader:
+                for piece in reader:
+                    frame = cast("pd.DataFrame", piece)
+                    # The parser fills a row that is too short; the last cell of a row tells, and only then is the file read again.
+                    short = frame.shape[1] and bool(
+                        frame.iloc[:, -1].isin([""]).any() or frame.iloc[:, -1].isna().any()
+                    )
+                    if short or frame.shape[1] != len(self.columns):
+                        self._refuse_ragged()
+                    frame.columns = pd.Index(self.columns)
+                    yield Table(frame, self.label, start, self.line_of_row)
+                    start += len(frame)
         except pd.errors.EmptyDataError:
             return
         except pd.errors.ParserError as error:
@@ -275,8 +278,9 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     try:
         return cast("pd.DataFrame", parquet.read_table(path).to_pandas())
     except (ValueError, OSError) as error:
-        first = str(error).splitlines()[0].rstrip(".")
-        raise DataError(f"{path.name} is not a whole Parquet file ({first}): write it again.") from error
+        raise DataError(
+            f"{path.name} is not a whole Parquet file: write it again, or save the table as CSV."
+        ) from error
 
 
 def _named_columns(frame: pd.DataFrame, label: str) -> pd.DataFrame:

@@ -1,0 +1,707 @@
+"""Malformed inputs of `omegagnn data import`: each gives one sentence with file, line and remedy, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omegagnn.cli import main
+
+NODES = "id,age,kind,label,fold\na,3,cat,x,train\nb,5,dog,y,train\nc,4,cat,x,val\nd,9,dog,y,test\n"
+EDGES = "source,target\na,b\nb,c\nc,d\n"
+GRAPHS = "id,label\ng1,0\ng2,1\n"
+LABEL = ("--label", "label")
+SPLIT = (*LABEL, "--split", "fold")
+DEGREE = ("--node-features", "degree")
+
+Files = dict[str, str | bytes]
+Case = tuple[Files, tuple[str, ...], int, str]
+
+
+def tables(nodes: str | bytes = NODES, edges: str | bytes = EDGES, **others: str | bytes) -> Files:
+    """A folder to import; ``nodes__tsv`` stands for ``nodes.tsv``."""
+    return {"nodes.csv": nodes, "edges.csv": edges, **{name.replace("__", "."): text for name, text in others.items()}}
+
+
+def many(header: str, row: str) -> str:
+    return header + "".join(row.format(number=number, seventh=number / 7) for number in range(30))
+
+
+FOLDERS: dict[str, Case] = {
+    "empty nodes": (
+        tables(nodes=""),
+        (),
+        1,
+        "nodes.csv is empty: write into it a header line with the column names, then the rows.",
+    ),
+    "empty edges": (
+        tables(edges=""),
+        (),
+        1,
+        "edges.csv is empty: write into it a header line with the column names, then the rows.",
+    ),
+    "header only nodes": (tables(nodes="id,age\n"), (), 1, "nodes.csv has no nodes: write one row for each node."),
+    "no edges table": (
+        {"nodes.csv": NODES},
+        (),
+        1,
+        "{folder} has no table of edges: put edges.csv there, with nodes.csv and perhaps graphs.csv beside it.",
+    ),
+    "edge to nowhere": (
+        tables(edges="source,target\na,b\nb,zz\n"),
+        (),
+        1,
+        (
+            "edges.csv, line 3: the edge's target 'zz' is no node in nodes.csv, column 'id': add the node or "
+            "remove the edge."
+        ),
+    ),
+    "edge from nowhere blank lines": (
+        tables(edges="source,target\n\na,b\n\n\nzz,b\n"),
+        (),
+        1,
+        (
+            "edges.csv, line 6: the edge's source 'zz' is no node in nodes.csv, column 'id': add the node or "
+            "remove the edge."
+        ),
+    ),
+    "edge endpoint empty": (
+        tables(edges="source,target\na,\nb,c\n"),
+        (),
+        1,
+        "edges.csv, line 2: the endpoint in column 'target' is missing: fill the cell or remove the row.",
+    ),
+    "duplicate id": (
+        tables(nodes=NODES + "a,1,cat,x,\n"),
+        (),
+        1,
+        (
+            "nodes.csv, line 6: the id 'a' in column 'id' was used before (nodes.csv, line 2): give every node "
+            "its own id."
+        ),
+    ),
+    "missing id": (
+        tables(nodes=NODES + ",1,cat,x,\n"),
+        (),
+        1,
+        "nodes.csv, line 6: the id in column 'id' is missing: fill the cell or remove the row.",
+    ),
+    "ragged short": (
+        tables(nodes="id,age,label\na,1,x\nb,2\nc,3,y\n"),
+        (),
+        1,
+        (
+            "nodes.csv, line 3: the row has 2 cells where the header has 3: add or remove cells, or quote a text "
+            "that contains the separator."
+        ),
+    ),
+    "ragged long": (
+        tables(nodes="id,age,label\na,1,x\nb,2,y,7\nc,3,y\n"),
+        (),
+        1,
+        (
+            "nodes.csv, line 3: the row has 4 cells where the header has 3: add or remove cells, or quote a text "
+            "that contains the separator."
+        ),
+    ),
+    "ragged long first": (
+        tables(nodes="id,age,label\na,1,x,9\nb,2,y\n"),
+        (),
+        1,
+        (
+            "nodes.csv, line 2: the row has 4 cells where the header has 3: add or remove cells, or quote a text "
+            "that contains the separator."
+        ),
+    ),
+    "ragged edge": (
+        tables(edges="source,target\na,b\nb,c,d\n"),
+        (),
+        1,
+        (
+            "edges.csv, line 3: the row has 3 cells where the header has 2: add or remove cells, or quote a text "
+            "that contains the separator."
+        ),
+    ),
+    "open quote": (
+        tables(nodes='id,age,label\na,1,x\nb,2,"y\nc,3,y\n'),
+        (),
+        1,
+        'nodes.csv, line 3: a quote (") is opened and never closed: close it.',
+    ),
+    "twice column": (
+        tables(nodes="id,age,age\na,1,2\n"),
+        (),
+        1,
+        "nodes.csv, line 1: the column name 'age' appears twice: rename one of them.",
+    ),
+    "unnamed column": (
+        tables(nodes=",id,age\n0,a,1\n"),
+        (),
+        1,
+        "nodes.csv, line 1: column 1 has no name: name it, or write the table without its index.",
+    ),
+    "semicolons": (
+        tables(nodes=NODES.replace(",", ";")),
+        (),
+        1,
+        "nodes.csv, line 1: the columns are separated by semicolons, not by commas: pass --separator ';'.",
+    ),
+    "latin1": (
+        tables(nodes="id,age,label\na,1,x\nb,2,caf\xe9\n".encode("latin-1")),
+        (),
+        1,
+        "nodes.csv, line 3: a character is not in UTF-8: save the whole file in UTF-8.",
+    ),
+    "utf16": (
+        tables(nodes=NODES.encode("utf-16")),
+        (),
+        1,
+        "nodes.csv, line 1: the text is in UTF-16: save it in UTF-8.",
+    ),
+    "cut utf8": (
+        tables(nodes=b"id,age\na,1\nb,2\xc3"),
+        (),
+        1,
+        "nodes.csv, line 3: a character is not in UTF-8: save the whole file in UTF-8.",
+    ),
+    "nul": (
+        tables(nodes="id,age\na,1\nb,\x00\n"),
+        (),
+        1,
+        "nodes.csv, line 3: a NUL byte, so this is no text: save the table as CSV in UTF-8.",
+    ),
+    "xlsx": (
+        tables(nodes=b"PK\x03\x04rest"),
+        (),
+        1,
+        "nodes.csv is a spreadsheet or an archive, not text: export the table as CSV.",
+    ),
+    "not gz": (
+        {"nodes.csv.gz": b"id,age\n", "edges.csv": EDGES},
+        (),
+        1,
+        (
+            "nodes.csv.gz is not a whole gzip file (Not a gzipped file (b'id')): compress it again or name the "
+            "plain file."
+        ),
+    ),
+    "both csv tsv": (tables(nodes__tsv=NODES), (), 1, "{folder} has both nodes.csv and nodes.tsv: leave one of them."),
+    "unknown label col": (
+        tables(),
+        (
+            "--label",
+            "lable",
+        ),
+        2,
+        "nodes.csv has no column 'lable' for the label: did you mean 'label'?",
+    ),
+    "unknown feature col": (
+        tables(),
+        (
+            "--features",
+            "age,colour",
+        ),
+        2,
+        "nodes.csv has no column 'colour' for a feature: choose among id, age, kind, label, fold.",
+    ),
+    "unknown split col": (
+        tables(),
+        (
+            *LABEL,
+            "--split",
+            "part",
+        ),
+        2,
+        "nodes.csv has no column 'part' for the split: choose among id, age, kind, label, fold.",
+    ),
+    "unknown id col": (
+        tables(),
+        (
+            "--id",
+            "name",
+        ),
+        2,
+        "nodes.csv has no column 'name' for the node ids: choose among id, age, kind, label, fold.",
+    ),
+    "unknown weights": (
+        tables(),
+        (
+            "--weights",
+            "w",
+        ),
+        2,
+        "edges.csv has no column 'w' for the edge weights: choose among source, target.",
+    ),
+    "unknown source": (
+        tables(),
+        (
+            "--source",
+            "from",
+        ),
+        2,
+        "edges.csv has no column 'from' for an end of the edges: choose among source, target.",
+    ),
+    "unknown categorical": (
+        tables(),
+        (
+            "--categorical",
+            "colour",
+        ),
+        2,
+        "nodes.csv has no column 'colour' for a category: choose among id, age, kind, label, fold.",
+    ),
+    "same source target": (
+        tables(),
+        (
+            "--source",
+            "target",
+        ),
+        2,
+        "The column 'target' of edges.csv cannot be both source and target: name two with --source and --target.",
+    ),
+    "one col edges": (
+        tables(edges="source\na\n"),
+        (),
+        1,
+        "edges.csv has no two columns for the ends of an edge: write columns 'source' and 'target'.",
+    ),
+    "number slip": (
+        tables(nodes="id,age,label\na,1,x\nb,2,y\nc,1O,y\nd,4,y\n"),
+        LABEL,
+        1,
+        (
+            "nodes.csv, line 4: '1O' in column 'age' is not a number as most others are: mend the cell, leave it "
+            "empty, or pass --categorical age."
+        ),
+    ),
+    "inf feature": (
+        tables(nodes="id,age\na,1\nb,inf\n"),
+        (),
+        1,
+        (
+            "nodes.csv, line 3: infinity in column 'age' is too large for a number of 32 bits: mend the cell or "
+            "leave it empty."
+        ),
+    ),
+    "huge": (
+        tables(nodes="id,age\na,1\nb,1e300\n"),
+        (),
+        1,
+        (
+            "nodes.csv, line 3: 1e+300 in column 'age' is too large for a number of 32 bits: mend the cell or "
+            "leave it empty."
+        ),
+    ),
+    "missing error": (
+        tables(nodes="id,age\na,1\nb,NA\nc,3\n"),
+        (
+            "--missing",
+            "error",
+        ),
+        1,
+        "nodes.csv, line 3: the cell in column 'age' is missing: fill it, or pass --missing mean to take the mean.",
+    ),
+    "bad missing rule": (
+        tables(),
+        (
+            "--missing",
+            "drop",
+        ),
+        2,
+        "There is no rule 'drop' for missing values: choose mean or error.",
+    ),
+    "many cats": (
+        tables(many("id,name\n", "n{number},text {number}\n"), "source,target\nn1,n2\n"),
+        (),
+        1,
+        (
+            "nodes.csv: the column 'name' has 30 different texts in 30 rows, too many for a category: leave it "
+            "out with --features, or pass --categorical name."
+        ),
+    ),
+    "constant only": (
+        tables(nodes="id,age\na,1\nb,1\nc,1\nd,1\n"),
+        (),
+        1,
+        (
+            "Every feature column has the same value in each row, so no features are left: add others, or pass "
+            "--node-features degree."
+        ),
+    ),
+    "no features": (
+        tables(nodes="id\na\nb\nc\nd\n"),
+        (),
+        2,
+        "nodes.csv has no feature columns: pass --node-features one-hot, degree or positional.",
+    ),
+    "label among features": (
+        tables(),
+        (
+            *LABEL,
+            "--features",
+            "age,label",
+        ),
+        2,
+        "The label column 'label' is among the features, which would give the answer away: remove it.",
+    ),
+    "label one class": (
+        tables(nodes="id,age,label\na,1,x\nb,2,x\nc,3,\nd,4,x\n"),
+        LABEL,
+        1,
+        (
+            "nodes.csv: the label column 'label' has the one class 'x': there is nothing to learn; give it two "
+            "classes or leave out --label."
+        ),
+    ),
+    "label empty": (
+        tables(nodes="id,age,label\na,1,\nb,2,\nc,3,\nd,4,\n"),
+        LABEL,
+        1,
+        "nodes.csv: the label column 'label' is empty in every row: fill it or leave out --label.",
+    ),
+    "label regression": (
+        tables(many("id,age,label\n", "n{number},{number},{seventh}\n"), "source,target\nn1,n2\n"),
+        LABEL,
+        1,
+        (
+            "nodes.csv: the label column 'label' has 30 different values in 30 rows, which are no classes: group "
+            "the values into classes or name another column."
+        ),
+    ),
+    "label only in test": (
+        tables(nodes=NODES.replace("d,9,dog,y,test", "d,9,dog,z,test")),
+        SPLIT,
+        1,
+        (
+            "nodes.csv, line 5: the class 'z' is in test but never in train by the split column 'fold': put a row"
+            " of this class into train."
+        ),
+    ),
+    "label only in val": (
+        tables(nodes=NODES.replace("c,4,cat,x,val", "c,4,cat,z,val")),
+        SPLIT,
+        1,
+        (
+            "nodes.csv, line 4: the class 'z' is in val but never in train by the split column 'fold': put a row "
+            "of this class into train."
+        ),
+    ),
+    "unlabelled in split": (
+        tables(nodes=NODES.replace("d,9,dog,y,test", "d,9,dog,,test")),
+        SPLIT,
+        1,
+        (
+            "nodes.csv, line 5: the row is in test by the split column 'fold' but has no label: label it or leave"
+            " the split cell empty."
+        ),
+    ),
+    "odd split": (
+        tables(nodes=NODES.replace("test", "holdout")),
+        SPLIT,
+        1,
+        (
+            "nodes.csv, line 5: 'holdout' in the split column 'fold' is none of train, val and test: write one of"
+            " them or leave the cell empty."
+        ),
+    ),
+    "split lacks val": (
+        tables(nodes=NODES.replace("val", "test")),
+        SPLIT,
+        1,
+        "nodes.csv: the split column 'fold' has no row for val: mark some rows 'val'.",
+    ),
+    "split no label": (
+        tables(),
+        (
+            "--split",
+            "fold",
+        ),
+        2,
+        "The split column 'fold' needs labels: name their column with --label.",
+    ),
+    "weight text": (
+        tables(edges="source,target,w\na,b,1\nb,c,heavy\n"),
+        (
+            "--weights",
+            "w",
+        ),
+        1,
+        (
+            "edges.csv, line 3: the weight 'heavy' in column 'w' is not a number: write a number of at least 0, "
+            "or leave out --weights."
+        ),
+    ),
+    "weight missing": (
+        tables(edges="source,target,w\na,b,1\nb,c,\n"),
+        (
+            "--weights",
+            "w",
+        ),
+        1,
+        (
+            "edges.csv, line 3: the weight '' in column 'w' is missing: write a number of at least 0, or leave "
+            "out --weights."
+        ),
+    ),
+    "weight negative": (
+        tables(edges="source,target,w\na,b,1\nb,c,-2\n"),
+        (
+            "--weights",
+            "w",
+        ),
+        1,
+        (
+            "edges.csv, line 3: the weight '-2' in column 'w' is negative: write a number of at least 0, or leave"
+            " out --weights."
+        ),
+    ),
+    "weight inf": (
+        tables(edges="source,target,w\na,b,1\nb,c,inf\n"),
+        (
+            "--weights",
+            "w",
+        ),
+        1,
+        (
+            "edges.csv, line 3: the weight 'inf' in column 'w' is too large: write a number of at least 0, or "
+            "leave out --weights."
+        ),
+    ),
+    "bad node features": (
+        tables(),
+        (
+            "--node-features",
+            "pagerank",
+        ),
+        2,
+        "There are no node features 'pagerank': choose one-hot, degree or positional.",
+    ),
+    "separator long": (
+        tables(),
+        (
+            "--separator",
+            "::",
+        ),
+        2,
+        "The separator '::' must be one character, such as ',' or ';'.",
+    ),
+    "graph no graphs": (
+        tables(),
+        (
+            "--graph",
+            "g",
+        ),
+        2,
+        "The column 'g' names the graph of each node, but there is no table of graphs: give one.",
+    ),
+    "graph missing col": (
+        tables(graphs__csv=GRAPHS),
+        LABEL,
+        2,
+        "nodes.csv has no column 'graph' for the graph of each node: choose among id, age, kind, label, fold.",
+    ),
+    "graph unknown": (
+        {
+            "graphs.csv": GRAPHS,
+            "nodes.csv": "graph,id,age\ng1,a,1\ng3,a,2\n",
+            "edges.csv": "graph,source,target\ng1,a,a\n",
+        },
+        (
+            *LABEL,
+            "--id",
+            "id",
+        ),
+        1,
+        (
+            "nodes.csv, line 3: the node's graph 'g3' is no graph in graphs.csv, column 'id': add the graph or "
+            "remove the node."
+        ),
+    ),
+    "graph empty": (
+        {
+            "graphs.csv": GRAPHS,
+            "nodes.csv": "graph,id,age\ng1,a,1\ng1,b,2\n",
+            "edges.csv": "graph,source,target\ng1,a,b\n",
+        },
+        (
+            *LABEL,
+            "--id",
+            "id",
+        ),
+        1,
+        "graphs.csv, line 3: the graph 'g2' has no nodes in nodes.csv: add them or remove the graph.",
+    ),
+    "edge across graphs": (
+        {
+            "graphs.csv": GRAPHS,
+            "nodes.csv": "graph,id,age\ng1,a,1\ng2,b,2\n",
+            "edges.csv": "graph,source,target\ng1,a,b\n",
+        },
+        (
+            *LABEL,
+            "--id",
+            "id",
+        ),
+        1,
+        (
+            "edges.csv, line 2: the edge's target 'b' is no node of graph 'g1' in nodes.csv, column 'id': add the"
+            " node or remove the edge."
+        ),
+    ),
+    "graph dup node": (
+        {
+            "graphs.csv": GRAPHS,
+            "nodes.csv": "graph,id,age\ng1,a,1\ng2,b,2\ng2,b,3\n",
+            "edges.csv": "graph,source,target\ng1,a,a\n",
+        },
+        (
+            *LABEL,
+            "--id",
+            "id",
+        ),
+        1,
+        (
+            "nodes.csv, line 4: the id 'b' in column 'id' was used before (nodes.csv, line 3): give every node "
+            "its own id."
+        ),
+    ),
+    "graph onehot": (
+        {
+            "graphs.csv": GRAPHS,
+            "nodes.csv": "graph,id,age\ng1,a,1\ng2,b,2\n",
+            "edges.csv": "graph,source,target\ng1,a,a\n",
+        },
+        (
+            *LABEL,
+            "--node-features",
+            "one-hot",
+        ),
+        2,
+        "--node-features one-hot cannot compare nodes of different graphs: choose degree, or feature columns.",
+    ),
+    "graphs none": (
+        {
+            "graphs.csv": "id,label\n",
+            "nodes.csv": "graph,id,age\ng1,a,1\n",
+            "edges.csv": "graph,source,target\ng1,a,a\n",
+        },
+        (),
+        1,
+        "graphs.csv has no graphs: write one row for each graph.",
+    ),
+}
+
+FILES: dict[str, Case] = {
+    "edge list one": (
+        {"e.txt": "a b\nc\n"},
+        DEGREE,
+        1,
+        (
+            "e.txt, line 2: the row has 1 cell where the first line has 2: add or remove cells, or quote a text "
+            "that contains the separator."
+        ),
+    ),
+    "edge list one first": (
+        {"e.txt": "a\nb c\n"},
+        DEGREE,
+        1,
+        "e.txt, line 1: an edge needs two node ids, separated by white space.",
+    ),
+    "edge list long": (
+        {"e.edgelist": "# c\na b\nb c 3\n"},
+        DEGREE,
+        1,
+        (
+            "e.edgelist, line 3: the row has 3 cells where the first line has 2: add or remove cells, or quote a "
+            "text that contains the separator."
+        ),
+    ),
+    "edge list empty": ({"e.txt": "# nothing\n"}, DEGREE, 1, "e.txt is empty: write into it lines of two node ids."),
+    "edge list nofeat": (
+        {"e.txt": "a b\nb c\n"},
+        (),
+        2,
+        "e.txt has no feature columns: pass --node-features one-hot, degree or positional.",
+    ),
+    "graphml broken": (
+        {"g.graphml": "<graphml>\n<graph>\n"},
+        LABEL,
+        1,
+        "g.graphml, line 3: the XML is broken (no element found: line 3, column 0): export the graph again.",
+    ),
+    "gml broken": (
+        {"g.gml": "graph [\n node [ id 0 ]\n edge [ source 0 \n"},
+        LABEL,
+        1,
+        "g.gml is no graph that can be read (expected ']', found EOF at (4, 1)): export the graph again.",
+    ),
+    "npz broken": (
+        {"g.npz": b"not a zip"},
+        (),
+        1,
+        "g.npz is not a whole npz file (File is not a zip file): remove it and fetch or make it again.",
+    ),
+    "parquet broken": (
+        {"e.parquet": b"PAR1"},
+        DEGREE,
+        1,
+        "e.parquet is not a whole Parquet file: write it again, or save the table as CSV.",
+    ),
+    "suffix": (
+        {"e.xlsx": b"PK"},
+        (),
+        2,
+        (
+            "{folder}/e.xlsx has an ending that is not known: give a folder of tables, or a file .npz, .graphml, "
+            ".gml, .csv, .tsv, .parquet or .txt, .edgelist, .edges, .el."
+        ),
+    ),
+    "positional small": (
+        {"e.txt": "a b\n"},
+        ("--node-features", "positional"),
+        1,
+        "Positional features need at least 3 nodes, but the graph has 2: choose --node-features degree.",
+    ),
+}
+
+
+def test_there_are_many_cases() -> None:
+    assert len(FOLDERS) + len(FILES) >= 40
+
+
+@pytest.mark.parametrize(("files", "options", "code", "sentence"), FOLDERS.values(), ids=FOLDERS)
+def test_malformed_folder(
+    files: Files, options: tuple[str, ...], code: int, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "zoo"
+    check(folder, folder, files, options, code, sentence, capsys)
+
+
+@pytest.mark.parametrize(("files", "options", "code", "sentence"), FILES.values(), ids=FILES)
+def test_malformed_file(
+    files: Files, options: tuple[str, ...], code: int, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "zoo"
+    check(folder, folder / next(iter(files)), files, options, code, sentence, capsys)
+
+
+def check(
+    folder: Path,
+    source: Path,
+    files: Files,
+    options: tuple[str, ...],
+    code: int,
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    root = folder.parent / "root"
+    assert main(["data", "import", str(source), "--name", "zoo", "--data-root", str(root), *options]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == f"omegagnn: {sentence.replace('{folder}', str(folder))}\n"
+    assert not root.exists()
+    assert sorted(path.name for path in folder.iterdir()) == sorted(files)
