@@ -21,9 +21,11 @@ import torch
 from numba.core import event
 from torch import Tensor
 
-from omegagnn.ops import cpu_attention, cpu_kernels
+from omegagnn.ops import cpu_attention, cpu_elements, cpu_kernels
 from omegagnn.ops.cpu_kernels import CHUNK
 from omegagnn.ops.random import drop_threshold
+
+_LIKE = {torch.float32: np.float32(0), torch.float64: np.float64(0), torch.int32: np.int32(0), torch.int64: np.int64(0)}
 
 DTYPES = frozenset({torch.float32, torch.float64})
 """What the compiled kernels compute in; other dtypes go to the reference."""
@@ -60,25 +62,24 @@ event.register("numba:compile", _CompileNotice())
 # ----------------------------------------------------------------------------------------------- arrays and threads
 
 
-def _flat(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().contiguous().view(-1).numpy()
-
-
 @cache
 def _advise() -> Callable[..., int] | None:
     """Return the C library's ``madvise`` where the system has large pages."""
-    if not hasattr(mmap, "MADV_HUGEPAGE"):
-        return None
-    return ctypes.CDLL(None).madvise
+    return ctypes.CDLL(None).madvise if hasattr(mmap, "MADV_HUGEPAGE") else None
+
+
+def _advise_large_pages(address: int, size: int) -> None:
+    """Ask for large pages under new memory; where the system declines, nothing is lost but time."""
+    advise = _advise()
+    if advise is not None:
+        start = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
+        advise(ctypes.c_void_p(start), ctypes.c_size_t(address + size - start), mmap.MADV_HUGEPAGE)
 
 
 def _fresh(like: Tensor, *shape: int) -> Tensor:
     result = like.new_empty(shape)
-    size, advise = result.nbytes, _advise()
-    if size >= LARGE_PAGES_FROM and advise is not None:
-        start = -(-result.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
-        # Only advice: where the system declines it, nothing is lost but time.
-        advise(ctypes.c_void_p(start), ctypes.c_size_t(result.data_ptr() + size - start), mmap.MADV_HUGEPAGE)
+    if result.nbytes >= LARGE_PAGES_FROM:
+        _advise_large_pages(result.data_ptr(), result.nbytes)
     return result
 
 
@@ -91,30 +92,48 @@ if hasattr(os, "register_at_fork"):  # a forked child inherits the pools without
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def _run(kernel: Callable[..., None], work: int, size: int, *args: Any) -> None:
-    """Call ``kernel(*args, begin, end)`` over ``0 ... size``, shared by threads where there is enough work.
+def _run(
+    kernel: Callable[..., None],
+    work: int,
+    size: int,
+    indices: tuple[Tensor, ...],
+    features: tuple[Tensor, ...],
+    others: tuple[Tensor, ...],
+    *settings: float,
+    order: tuple[Tensor, ...] = (),
+) -> None:
+    """Call ``kernel(dtypes, addresses, settings, begin, end)`` over ``0 ... size``, shared by threads if `work` is worth it.
 
     The pieces are more than the threads, so one that is held up leaves the rest to the others; they end at multiples of
     `CHUNK`, over which reductions run.
     """
+    likes = []
+    for group in (features, indices, order):
+        if group:
+            dtype = group[0].dtype
+            likes.append(_LIKE[dtype])
+            for tensor in group:
+                if tensor.dtype is not dtype:
+                    raise TypeError(f"The tensors of {kernel.__name__} have mixed dtypes: convert them to {dtype}.")
+    held = [tensor.contiguous() for tensor in (*indices, *order, *features, *others)]
+    args = (*likes, *[tensor.data_ptr() for tensor in held], *settings)
     threads = torch.get_num_threads()
-    chunks = -(-size // CHUNK)
-    if threads == 1 or work < WORTH_SHARING or chunks == 1:
+    if work < WORTH_SHARING or threads == 1 or size <= CHUNK:
         kernel(*args, 0, size)
         return
-    step = -(-chunks // (8 * threads)) * CHUNK
+    step = -(-size // (8 * threads * CHUNK)) * CHUNK
     pieces = [_pool(threads).submit(kernel, *args, begin, min(begin + step, size)) for begin in range(0, size, step)]
     for piece in pieces:
         piece.result()
 
 
-def _chunked(like: Tensor, rows: int) -> np.ndarray:
+def _chunked(like: Tensor, rows: int) -> Tensor:
     """Return zeros for the part of a reduction to ``[R, c]`` that each chunk of rows contributes."""
-    return np.zeros((like.size(0), -(-rows // CHUNK), like.size(1)))
+    return torch.zeros(like.size(0), -(-rows // CHUNK), like.size(1), dtype=torch.float64)
 
 
-def _joined(parts: np.ndarray, like: Tensor) -> Tensor:
-    return torch.from_numpy(parts.sum(1)).to(like.dtype)
+def _joined(parts: Tensor, like: Tensor) -> Tensor:
+    return parts.sum(1).to(like.dtype)
 
 
 # ------------------------------------------------------------------------------------------------------ the ops
@@ -122,14 +141,12 @@ def _joined(parts: np.ndarray, like: Tensor) -> Tensor:
 
 def propagate(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Tensor | None) -> Tensor:
     """See `omegagnn.ops.reference.propagate`: one pass over the edges, the result written once."""
-    runs, rows, width = x.shape
-    y = _fresh(x, *x.shape)
-    graph = (_flat(rowptr), _flat(col), _flat(weight))
-    work = runs * col.numel() * width
+    (runs, rows, width), graph = x.shape, (rowptr, col)
+    y, work = _fresh(x, *x.shape), runs * col.numel() * width
     if omega is None:
-        _run(cpu_kernels.product, work, rows, *graph, _flat(x), _flat(y), runs, width)
+        _run(cpu_kernels.product, work, rows, graph, (weight, x, y), (), runs, rows, rows, 0, width)
     else:
-        _run(cpu_kernels.propagate, work, rows, *graph, _flat(x), _flat(omega), _flat(y), runs, width)
+        _run(cpu_kernels.propagate, work, rows, graph, (weight, x, omega, y), (), runs, rows, width)
     return y
 
 
@@ -139,37 +156,35 @@ def propagate_backward(
     """See `omegagnn.ops.reference.propagate_backward`: one pass over the edges for both gradients."""
     runs, rows, width = x.shape
     grad_x, parts = _fresh(x, *x.shape), _chunked(omega, rows)
-    graph = (_flat(rowptr_t), _flat(col_t), _flat(weight_t))
-    arrays = (*graph, _flat(x), _flat(omega), _flat(grad), _flat(grad_x), parts.reshape(-1))
-    _run(cpu_kernels.propagate_backward, runs * col_t.numel() * width, rows, *arrays, runs, width)
+    features, work = (weight_t, x, omega, grad, grad_x), runs * col_t.numel() * width
+    _run(cpu_kernels.propagate_backward, work, rows, (rowptr_t, col_t), features, (parts,), runs, rows, width)
     return grad_x, _joined(parts, omega)
 
 
 def edge_dot(rowptr: Tensor, col: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """See `omegagnn.ops.reference.edge_dot`."""
-    runs, rows, width = left.shape
-    out = left.new_zeros(runs, col.numel())
-    arrays = (_flat(rowptr), _flat(col), _flat(left), _flat(right), _flat(out))
-    _run(cpu_kernels.edge_dot, runs * col.numel() * width, rows, *arrays, runs, width)
+    (runs, rows, width), entries = left.shape, col.numel()
+    out = left.new_zeros(runs, entries)
+    sizes = (runs, rows, right.size(1), entries, width)
+    _run(cpu_kernels.edge_dot, runs * entries * width, rows, (rowptr, col), (left, right, out), (), *sizes)
     return out
 
 
 def _drops(p: float, dtype: torch.dtype) -> tuple[int, float]:
     """Return the threshold of the draws and the factor of what is kept, rounded as torch rounds it."""
-    return drop_threshold(p), float(torch.ones((), dtype=dtype) / (1 - p))
+    number = np.float32 if dtype == torch.float32 else np.float64
+    return drop_threshold(p), float(number(1) / number(1 - p))
 
 
 def attention(
     rowptr: Tensor, col: Tensor, x: Tensor, dst: Tensor, src: Tensor, omega: Tensor, slope: float, p: float, key: Tensor
 ) -> tuple[Tensor, Tensor]:
     """See `omegagnn.ops.reference.attention`: scores, softmax, aggregation and ω mix of a tile of rows at a time."""
-    runs, rows, width = x.shape
-    heads = dst.size(2)
-    y, lse = _fresh(x, *x.shape), torch.empty_like(dst, memory_format=torch.contiguous_format)
-    room = _fresh(x, col.numel())
-    arrays = tuple(_flat(tensor) for tensor in (rowptr, col, x, dst, src, omega, y, lse, room))
-    rest = (slope, _flat(key), *_drops(p, x.dtype), runs, heads, width)
-    _run(cpu_attention.attention, runs * col.numel() * (width + 8 * heads), rows, *arrays, *rest)
+    (runs, rows, width), heads, entries = x.shape, dst.size(2), col.numel()
+    y, lse, room = _fresh(x, *x.shape), _fresh(dst, *dst.shape), _fresh(x, entries)
+    features, work = (x, dst, src, omega, y, lse, room), runs * entries * (width + 8 * heads)
+    settings = (slope, *_drops(p, x.dtype), runs, rows, heads, width)
+    _run(cpu_attention.attention, work, rows, (rowptr, col), features, (key.long(),), *settings)
     return y, lse
 
 
@@ -190,38 +205,37 @@ def attention_backward(
     key: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """See `omegagnn.ops.reference.attention_backward`: one pass over edges × channels, three over edges × heads."""
-    (runs, rows, width), heads, entries = x.shape, dst.size(2), col.numel()
-    graph, graph_t, order = (_flat(rowptr), _flat(col)), (_flat(rowptr_t), _flat(col_t)), _flat(order_t)
-    scores, features = (_flat(dst), _flat(src)), (_flat(x), _flat(omega), _flat(grad))
-    alpha = np.empty(runs * entries * heads, features[0].dtype)
-    kept, pull = np.empty_like(alpha), np.zeros_like(alpha)
-    grad_x, parts = _fresh(x, *x.shape), _chunked(omega, rows)
-    grad_dst, grad_src = (torch.empty_like(score, memory_format=torch.contiguous_format) for score in (dst, src))
-    few, many = runs * entries * heads * 8, runs * entries * width * 2
-    drops = (slope, _flat(key), *_drops(p, x.dtype), runs, heads)
-    _run(cpu_attention.attention_coefficients, few, rows, *graph, *scores, _flat(lse), alpha, kept, *drops)
-    arrays = (*graph_t, order, *features, kept, pull, _flat(grad_x), parts.reshape(-1), runs, heads, width)
-    _run(cpu_attention.attention_pull, many, rows, *arrays)
-    gradients = (alpha, kept, pull, _flat(grad_dst), slope, runs, heads, entries)
-    _run(cpu_attention.attention_receivers, few, rows, graph[0], *gradients)
-    _run(cpu_attention.attention_senders, few, rows, graph_t[0], order, pull, _flat(grad_src), runs, heads)
+    (runs, rows, width), heads, entries, order = x.shape, dst.size(2), col.numel(), (order_t,)
+    alpha, kept = (_fresh(x, runs, heads, entries) for _ in range(2))
+    pull, parts = x.new_zeros(runs, heads, entries), _chunked(omega, rows)
+    grad_x, grad_dst, grad_src = (_fresh(tensor, *tensor.shape) for tensor in (x, dst, src))
+    few, many, sizes = runs * entries * heads * 8, runs * entries * width * 2, (runs, rows, entries, heads)
+    scores, settings = (dst, src, lse, alpha, kept), (slope, *_drops(p, x.dtype), *sizes)
+    _run(cpu_attention.attention_coefficients, few, rows, (rowptr, col), scores, (key.long(),), *settings)
+    features = (kept, pull, x, omega, grad, grad_x)
+    _run(cpu_attention.attention_pull, many, rows, (rowptr_t, col_t), features, (parts,), *sizes, width, order=order)
+    _run(cpu_attention.attention_receivers, few, rows, (rowptr,), (alpha, kept, pull, grad_dst), (), slope, *sizes)
+    _run(cpu_attention.attention_senders, few, rows, (rowptr_t,), (pull, grad_src), (), *sizes, order=order)
     return grad_x, grad_dst, grad_src, _joined(parts, omega)
 
 
-def _dropped_values(value: Tensor, p: float, key: Tensor) -> np.ndarray:
-    """Return the stored values, ``[E]`` for all runs without dropout, ``[R · E]`` with it."""
-    if p == 0:
-        return _flat(value)
-    return _flat(_dropped(value, value.new_empty(key.size(0), value.numel()), p, key))
+def _dropped(value: Tensor, p: float, key: Tensor, out: Tensor) -> Tensor:
+    """Write value, of one shape for every run or shared by all, to out ``[R, ...]`` under dropout."""
+    runs = key.size(0)
+    size = out[0].numel() if runs else 0
+    settings = (*_drops(p, value.dtype), runs, size if value.dim() == out.dim() else 0, size)
+    _run(cpu_elements.dropout, out.numel(), size, (), (value, out), (key.long(),), *settings)
+    return out
 
 
 def sparse_linear(rowptr: Tensor, col: Tensor, value: Tensor, weight: Tensor, p: float, key: Tensor) -> Tensor:
     """See `omegagnn.ops.reference.sparse_linear`."""
-    runs, _, width = weight.shape
-    rows = rowptr.numel() - 1
+    (runs, columns, width), rows, entries = weight.shape, rowptr.numel() - 1, col.numel()
+    if p > 0:
+        value = _dropped(value, p, key, value.new_empty(runs, entries))
     y = _fresh(weight, runs, rows, width)
-    arrays = (_flat(rowptr), _flat(col), _dropped_values(value, p, key), _flat(weight), _flat(y))
-    _run(cpu_kernels.product, runs * col.numel() * width, rows, *arrays, runs, width)
+    sizes = (runs, rows, columns, entries if p > 0 else 0, width)
+    _run(cpu_kernels.product, runs * entries * width, rows, (rowptr, col), (value, weight, y), (), *sizes)
     return y
 
 
@@ -237,30 +251,28 @@ def sparse_linear_backward(
     key: Tensor,
 ) -> Tensor:
     """See `omegagnn.ops.reference.sparse_linear_backward`."""
-    runs, _, width = grad.shape
-    columns = rowptr_t.numel() - 1
-    values = _dropped_values(value, p, key)
-    values_t = np.empty_like(values)
-    if values.size:
-        cpu_kernels.reordered(values, _flat(order_t), values_t)
+    (runs, rows, width), columns, entries = grad.shape, rowptr_t.numel() - 1, col.numel()
+    if p > 0:
+        value = _dropped(value, p, key, value.new_empty(runs, entries))
+    value_t = torch.empty_like(value)
+    _run(cpu_elements.reordered, 0, entries, (order_t,), (value, value_t), (), runs if p > 0 else 1)
     grad_weight = _fresh(grad, runs, columns, width)
-    arrays = (_flat(rowptr_t), _flat(col_t), values_t, _flat(grad), _flat(grad_weight))
-    _run(cpu_kernels.product, runs * col.numel() * width, columns, *arrays, runs, width)
+    sizes = (runs, columns, rows, entries if p > 0 else 0, width)
+    _run(
+        cpu_kernels.product,
+        runs * entries * width,
+        columns,
+        (rowptr_t, col_t),
+        (value_t, grad, grad_weight),
+        (),
+        *sizes,
+    )
     return grad_weight
-
-
-def _dropped(x: Tensor, out: Tensor, p: float, key: Tensor) -> Tensor:
-    """Fill out, ``[R, ...]``, with x (its shape, or that of one run shared by all) under dropout."""
-    runs = out.size(0)
-    size = out.numel() // max(runs, 1)
-    arrays = (_flat(x), _flat(out), _flat(key), *_drops(p, x.dtype), runs, size)
-    _run(cpu_kernels.dropout, out.numel(), size, *arrays)
-    return out
 
 
 def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:
     """See `omegagnn.ops.reference.dropout`."""
-    return _dropped(x, _fresh(x, *x.shape), p, key)
+    return _dropped(x, p, key, _fresh(x, *x.shape))
 
 
 def adam_(
@@ -277,9 +289,8 @@ def adam_(
     correction2: Tensor,
     active: Tensor,
 ) -> None:
-    """See `omegagnn.ops.reference.adam_`: one pass over all four arrays."""
-    runs = param.size(0)
-    rates = torch.stack([each.to(torch.float64) for each in (rate, decay, correction1, correction2, active)])
-    arrays = [tensor.detach().view(-1).numpy() for tensor in (param, grad, average, square)]
-    size = param.numel() // max(runs, 1)
-    _run(cpu_kernels.adam, 8 * param.numel(), size, *arrays, _flat(rates), beta1, beta2, eps, runs)
+    """See `omegagnn.ops.reference.adam_`: one pass over all four arrays, which are contiguous."""
+    runs, size = param.shape
+    numbers = (*(each.double() for each in (rate, decay, correction1, correction2)), active)
+    arrays = (param, grad, average, square)
+    _run(cpu_elements.adam, 8 * param.numel(), size, (), arrays, numbers, beta1, beta2, eps, runs, size)

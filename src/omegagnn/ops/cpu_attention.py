@@ -15,7 +15,7 @@ from numba import njit
 from omegagnn.ops.cpu_kernels import (
     CHUNK,
     TILE,
-    Array,
+    Address,
     Pointer,
     add_wide,
     compiled,
@@ -26,12 +26,12 @@ from omegagnn.ops.cpu_kernels import (
 )
 from omegagnn.ops.cpu_lanes import (
     at,
-    data,
     drawn,
     every,
     exponential,
     load,
     one_by_one,
+    pointer,
     put,
     rounded,
     store,
@@ -73,6 +73,7 @@ _exponentiate, _mask = over_lines(_exponentiated), over_lines(_masked)
 
 @njit(**inlined)
 def _softmax(
+    like: float,
     rowptr: Pointer,
     col: Pointer,
     dst: Pointer,
@@ -86,9 +87,9 @@ def _softmax(
     origin: int,
 ) -> None:
     """Write one head's coefficients of a tile of rows to alpha and their log-sum-exp to lse."""
-    one, low_slope = rounded(alpha, 1), rounded(alpha, slope)
+    one, low_slope = rounded(like, 1), rounded(like, slope)
     for i in range(begin, end):
-        receiver, largest = origin + i * heads, rounded(alpha, -np.inf)
+        receiver, largest = origin + i * heads, rounded(like, -np.inf)
         for e in range(at(rowptr, i), at(rowptr, i + 1)):
             one_by_one()
             score = at(dst, receiver) + at(src, origin + at(col, e) * heads)
@@ -99,9 +100,9 @@ def _softmax(
             one_by_one()
             put(alpha, e, at(alpha, e) - largest)
         put(lse, receiver, largest)
-    _exponentiate(alpha, at(rowptr, begin), at(rowptr, end), alpha)
+    _exponentiate(like, at(rowptr, begin), at(rowptr, end), alpha)
     for i in range(begin, end):
-        receiver, sum_ = origin + i * heads, rounded(alpha, 0)
+        receiver, sum_ = origin + i * heads, rounded(like, 0)
         for e in range(at(rowptr, i), at(rowptr, i + 1)):
             one_by_one()
             sum_ += at(alpha, e)
@@ -120,43 +121,42 @@ def _softmax(
 
 @njit(**compiled)
 def attention(
-    rowptr: Array,
-    col: Array,
-    x: Array,
-    dst: Array,
-    src: Array,
-    omega: Array,
-    y: Array,
-    lse: Array,
-    alpha: Array,
+    like: float,
+    index: int,
+    rowptr: Address,
+    col: Address,
+    x: Address,
+    dst: Address,
+    src: Address,
+    omega: Address,
+    y: Address,
+    lse: Address,
+    alpha: Address,
+    key: Address,
     slope: float,
-    key: Array,
     threshold: int,
     scale: float,
     runs: int,
+    rows: int,
     heads: int,
     width: int,
     begin: int,
     end: int,
 ) -> None:
     """Write (1 − ω) x + ω Ŝ x to y and the log-sum-exp of each row and head to lse; alpha ``[E]`` is room to work in."""
-    rows, block = rowptr.size - 1, width // heads
-    graph, features = (data(rowptr), data(col)), (data(x), data(omega), data(y))
-    scores = (data(dst), data(src), data(lse), data(alpha))
+    places, columns, keys, block = pointer(rowptr, index), pointer(col, index), pointer(key, 0), width // heads
+    scores = (pointer(dst, like), pointer(src, like), pointer(lse, like))
+    room, features = pointer(alpha, like), (pointer(x, like), pointer(omega, like), pointer(y, like))
     for run in range(runs):
         for first in range(begin, end, TILE):
-            last = min(first + TILE, end)
+            last, origins = min(first + TILE, end), (run * rows * width, run * width)
             for head in range(heads):
-                _softmax(*graph, *scores, heads, slope, first, last, run * rows * heads + head)
+                _softmax(like, places, columns, *scores, room, heads, slope, first, last, run * rows * heads + head)
                 if threshold > 0:
-                    _mask(
-                        data(alpha), at(data(rowptr), first), at(data(rowptr), last), data(alpha),
-                        0, head, heads, key[2 * run], key[2 * run + 1], threshold, scale,
-                    )  # fmt: skip
-                mix(
-                    data(x), head * block, (head + 1) * block, *graph, data(alpha), 0, *features,
-                    width, first, last, run * rows * width, run * width,
-                )  # fmt: skip
+                    draws = (at(keys, 2 * run), at(keys, 2 * run + 1), threshold, scale)
+                    _mask(like, at(places, first), at(places, last), room, 0, head, heads, *draws)
+                channels = (head * block, (head + 1) * block)
+                mix(like, *channels, places, columns, room, 0, *features, width, first, last, *origins)
 
 
 @njit(**inlined)
@@ -185,26 +185,32 @@ _restore = over_lines(_restored)
 
 @njit(**compiled)
 def attention_coefficients(
-    rowptr: Array,
-    col: Array,
-    dst: Array,
-    src: Array,
-    lse: Array,
-    alpha: Array,
-    kept: Array,
+    like: float,
+    index: int,
+    rowptr: Address,
+    col: Address,
+    dst: Address,
+    src: Address,
+    lse: Address,
+    alpha: Address,
+    kept: Address,
+    key: Address,
     slope: float,
-    key: Array,
     threshold: int,
     scale: float,
     runs: int,
+    rows: int,
+    entries: int,
     heads: int,
     begin: int,
     end: int,
 ) -> None:
     """Write what dropout leaves of the coefficients to `kept` and the whole ones, with the sign of the score, to alpha."""
-    rows, entries, one, low_slope = rowptr.size - 1, col.size, rounded(data(alpha), 1), rounded(data(alpha), slope)
-    places, columns, coefficients = data(rowptr), data(col), (data(alpha), data(kept))
+    places, columns, keys = pointer(rowptr, index), pointer(col, index), pointer(key, 0)
+    receivers, senders, sums = pointer(dst, like), pointer(src, like), pointer(lse, like)
+    whole, left, one, low_slope = pointer(alpha, like), pointer(kept, like), rounded(like, 1), rounded(like, slope)
     for run in range(runs):
+        draws = (at(keys, 2 * run), at(keys, 2 * run + 1), threshold, scale)
         for head in range(heads):
             origin, base = run * rows * heads + head, (run * heads + head) * entries
             for first in range(begin, end, TILE):
@@ -212,14 +218,12 @@ def attention_coefficients(
                 for i in range(first, last):
                     for e in range(at(places, i), at(places, i + 1)):
                         one_by_one()
-                        score = at(data(dst), origin + i * heads) + at(data(src), origin + at(columns, e) * heads)
-                        put(data(kept), base + e, score)
+                        score = at(receivers, origin + i * heads) + at(senders, origin + at(columns, e) * heads)
+                        put(left, base + e, score)
                         logit = score * _steepness(score, one, low_slope)
-                        put(data(alpha), base + e, logit - at(data(lse), origin + i * heads))
-                _restore(
-                    data(alpha), base + at(places, first), base + at(places, last), *coefficients,
-                    base, head, heads, key[2 * run], key[2 * run + 1], threshold, scale,
-                )  # fmt: skip
+                        put(whole, base + e, logit - at(sums, origin + i * heads))
+                span = (base + at(places, first), base + at(places, last))
+                _restore(like, *span, whole, left, base, head, heads, *draws)
 
 
 @njit(**inlined)
@@ -267,84 +271,105 @@ _pull = over_channels(_pulled_rows, 256)
 
 @njit(**compiled)
 def attention_pull(
-    rowptr: Array,
-    col: Array,
-    order: Array,
-    x: Array,
-    omega: Array,
-    grad: Array,
-    kept: Array,
-    pull: Array,
-    grad_x: Array,
-    grad_omega: Array,
+    like: float,
+    index: int,
+    order_index: int,
+    rowptr: Address,
+    col: Address,
+    order: Address,
+    kept: Address,
+    pull: Address,
+    x: Address,
+    omega: Address,
+    grad: Address,
+    grad_x: Address,
+    grad_omega: Address,
     runs: int,
+    rows: int,
+    entries: int,
     heads: int,
     width: int,
     begin: int,
     end: int,
 ) -> None:
-    """Go over the transpose: write grad_x and grad_omega (a chunk at a time), add ⟨ω g_i, x_j⟩ of each entry to pull."""
-    rows, block = rowptr.size - 1, width // heads
-    chunks = -(-rows // CHUNK)
-    graph, coefficients = (data(rowptr), data(col), data(order)), (data(kept), data(pull))
-    features = (data(x), data(omega), data(grad), data(grad_x), data(grad_omega))
+    """Go over the transpose: write grad_x, add grad_omega (a chunk at a time) and ⟨ω g_i, x_j⟩ of each entry to pull."""
+    chunks, block = -(-rows // CHUNK), width // heads
+    graph = (pointer(rowptr, index), pointer(col, index), pointer(order, order_index))
+    coefficients, sums = (pointer(kept, like), pointer(pull, like)), pointer(grad_omega, 0.0)
+    features = (pointer(x, like), pointer(omega, like), pointer(grad, like), pointer(grad_x, like))
     for run in range(runs):
         for first in range(begin, end, TILE):
             last, part = min(first + TILE, end), (run * chunks + first // CHUNK) * width
+            origins = (run * rows * width, run * width, part)
             for head in range(heads):
-                _pull(
-                    data(x), head * block, (head + 1) * block, *graph, *coefficients, (run * heads + head) * col.size,
-                    *features, width, first, last, run * rows * width, run * width, part,
-                )  # fmt: skip
+                channels, base = (head * block, (head + 1) * block), (run * heads + head) * entries
+                _pull(like, *channels, *graph, *coefficients, base, *features, sums, width, first, last, *origins)
 
 
 @njit(**compiled)
 def attention_receivers(
-    rowptr: Array,
-    alpha: Array,
-    kept: Array,
-    pull: Array,
-    grad_dst: Array,
+    like: float,
+    index: int,
+    rowptr: Address,
+    alpha: Address,
+    kept: Address,
+    pull: Address,
+    grad_dst: Address,
     slope: float,
     runs: int,
-    heads: int,
+    rows: int,
     entries: int,
+    heads: int,
     begin: int,
     end: int,
 ) -> None:
     """Turn the pull of each entry into the gradient of its score, and sum it over each row."""
-    rows, one, low_slope = rowptr.size - 1, rounded(data(alpha), 1), rounded(data(alpha), slope)
+    places, pulls, sums = pointer(rowptr, index), pointer(pull, like), pointer(grad_dst, like)
+    whole, left, one, low_slope = pointer(alpha, like), pointer(kept, like), rounded(like, 1), rounded(like, slope)
     for run in range(runs):
         for head in range(heads):
             base = (run * heads + head) * entries
             for i in range(begin, end):
-                low, high = base + at(data(rowptr), i), base + at(data(rowptr), i + 1)
-                mean = sum_ = rounded(data(alpha), 0)
-                for place in range(low, high):
+                low, high = base + at(places, i), base + at(places, i + 1)
+                mean = sum_ = rounded(like, 0)
+                for e in range(low, high):
                     one_by_one()
-                    mean += at(data(kept), place) * at(data(pull), place)
-                for place in range(low, high):
+                    mean += at(left, e) * at(pulls, e)
+                for e in range(low, high):
                     one_by_one()
-                    share = at(data(alpha), place)  # negative where the score is, and there LeakyReLU has its slope
-                    drive = at(data(kept), place) * at(data(pull), place) - abs(share) * mean
+                    share = at(whole, e)  # negative where the score is, and there LeakyReLU has its slope
+                    drive = at(left, e) * at(pulls, e) - abs(share) * mean
                     score = drive * _steepness(share, one, low_slope)
-                    put(data(pull), place, score)
+                    put(pulls, e, score)
                     sum_ += score
-                put(data(grad_dst), (run * rows + i) * heads + head, sum_)
+                put(sums, (run * rows + i) * heads + head, sum_)
 
 
 @njit(**compiled)
 def attention_senders(
-    rowptr: Array, order: Array, pull: Array, grad_src: Array, runs: int, heads: int, begin: int, end: int
+    like: float,
+    index: int,
+    order_index: int,
+    rowptr: Address,
+    order: Address,
+    pull: Address,
+    grad_src: Address,
+    runs: int,
+    rows: int,
+    entries: int,
+    heads: int,
+    begin: int,
+    end: int,
 ) -> None:
     """Sum the gradients of the scores over the entries of each sender."""
-    rows = rowptr.size - 1
+    places, orders, pulls = pointer(rowptr, index), pointer(order, order_index), pointer(pull, like)
+    sums = pointer(grad_src, like)
     for run in range(runs):
         for head in range(heads):
-            base = (run * heads + head) * order.size
+            base = (run * heads + head) * entries
             for j in range(begin, end):
-                sum_ = rounded(data(pull), 0)
-                for e in range(at(data(rowptr), j), at(data(rowptr), j + 1)):
+                sum_ = rounded(like, 0)
+                for e in range(at(places, j), at(places, j + 1)):
                     one_by_one()
-                    sum_ += at(data(pull), base + at(data(order), e))
-                put(data(grad_src), (run * rows + j) * heads + head, sum_)
+                    sum_ += at(pulls, base + at(orders, e))
+                put(sums, (run * rows + j) * heads + head, sum_)

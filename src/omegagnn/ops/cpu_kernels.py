@@ -1,8 +1,10 @@
-"""The compiled CPU kernels of `omegagnn.ops.cpu` for propagation, sparse products, dropout and Adam.
+"""The compiled CPU kernels of `omegagnn.ops.cpu` for propagation and products with a sparse matrix.
 
-All arrays are flat and contiguous, runs first. A kernel works on the rows (or elements) from `begin` to `end` of every
-run, so that several threads can share a call; `begin` is a multiple of `CHUNK`, over which reductions run, so that the
-split changes no bit. Within a tile of rows the channels are taken in spans as wide as the registers hold.
+All arrays are contiguous, runs first, and come as addresses: unpacking array objects takes longer than a small graph
+takes to compute. `like` is a number of the dtype of features, `index` one of the dtype of the graph's indices. A kernel
+works on the rows (or elements) from `begin` to `end` of every run, so that several threads can share a call; `begin` is a
+multiple of `CHUNK`, over which reductions run, so that the split changes no bit. Within a tile of rows the channels are
+taken in spans as wide as the registers hold.
 """
 
 from __future__ import annotations
@@ -10,22 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numba import njit
 
 from omegagnn.ops.cpu_lanes import (
     FAST,
     WIDEST,
     at,
-    data,
-    drawn,
     every,
     full_span,
     last_span,
     length,
     load,
+    pointer,
     put,
-    square_root,
     store,
     total,
     wide,
@@ -36,7 +35,7 @@ from omegagnn.ops.cpu_lanes import (
 TILE = 64
 CHUNK = 32 * TILE
 
-Array = Any
+Address = int
 Pointer = Any
 inlined = {
     "forceinline": True,
@@ -52,7 +51,7 @@ def over_channels(work: Callable[..., None], widest: int = WIDEST) -> Callable[.
     """Return a function that calls ``work(span, begin, ...)`` for the channels from `begin` to `end`, wide spans first."""
 
     @njit(**inlined)
-    def drive(like: Pointer, begin: int, end: int, *args: Any) -> None:
+    def drive(like: float, begin: int, end: int, *args: Any) -> None:
         if widest > 256:
             largest = full_span(like, widest)
             while begin + length(largest) <= end:
@@ -78,7 +77,7 @@ def over_lines(work: Callable[..., None]) -> Callable[..., None]:
     """Return a function that calls ``work(span, place, ...)`` for the elements from `begin` to `end`, a cache line each."""
 
     @njit(**inlined)
-    def drive(like: Pointer, begin: int, end: int, *args: Any) -> None:
+    def drive(like: float, begin: int, end: int, *args: Any) -> None:
         line = full_span(like, 64)
         while begin + length(line) <= end:
             work(line, begin, *args)
@@ -99,7 +98,7 @@ def add_wide(sums: Pointer, place: int, span: Any, lanes: Any) -> None:
 @njit(**inlined)
 def weighted_sum(
     span: Any,
-    rows: Pointer,
+    table: Pointer,
     origin: int,
     width: int,
     col: Pointer,
@@ -112,7 +111,7 @@ def weighted_sum(
     result = every(span, 0)
     for e in range(begin, end):
         factor = every(span, at(weight, base + e))
-        result = result + factor * load(rows, origin + at(col, e) * width, span)
+        result = result + factor * load(table, origin + at(col, e) * width, span)
     return result
 
 
@@ -150,24 +149,27 @@ mix = over_channels(_mixed_rows)
 
 @njit(**compiled)
 def propagate(
-    rowptr: Array,
-    col: Array,
-    weight: Array,
-    x: Array,
-    omega: Array,
-    y: Array,
+    like: float,
+    index: int,
+    rowptr: Address,
+    col: Address,
+    weight: Address,
+    x: Address,
+    omega: Address,
+    y: Address,
     runs: int,
+    rows: int,
     width: int,
     begin: int,
     end: int,
 ) -> None:
     """Write (1 − ω) x + ω S x to y."""
-    size = (rowptr.size - 1) * width
-    graph, features = (data(rowptr), data(col), data(weight)), (data(x), data(omega), data(y))
+    graph = (pointer(rowptr, index), pointer(col, index), pointer(weight, like))
+    features = (pointer(x, like), pointer(omega, like), pointer(y, like))
     for run in range(runs):
         for first in range(begin, end, TILE):
             last = min(first + TILE, end)
-            mix(data(x), 0, width, *graph, 0, *features, width, first, last, run * size, run * width)
+            mix(like, 0, width, *graph, 0, *features, width, first, last, run * rows * width, run * width)
 
 
 @njit(**inlined)
@@ -207,28 +209,31 @@ _mix_backward = over_channels(_mixed_rows_backward)
 
 @njit(**compiled)
 def propagate_backward(
-    rowptr: Array,
-    col: Array,
-    weight: Array,
-    x: Array,
-    omega: Array,
-    grad: Array,
-    grad_x: Array,
-    grad_omega: Array,
+    like: float,
+    index: int,
+    rowptr: Address,
+    col: Address,
+    weight: Address,
+    x: Address,
+    omega: Address,
+    grad: Address,
+    grad_x: Address,
+    grad_omega: Address,
     runs: int,
+    rows: int,
     width: int,
     begin: int,
     end: int,
 ) -> None:
-    """Write (1 − ω) g + ω Sᵀ g and, for each chunk of rows, Σ x ⊙ (Sᵀ g − g) in float64; the structure is the transpose."""
-    rows = rowptr.size - 1
-    size, chunks = rows * width, -(-rows // CHUNK)
-    graph = (data(rowptr), data(col), data(weight))
-    features = (data(x), data(omega), data(grad), data(grad_x), data(grad_omega))
+    """Write (1 − ω) g + ω Sᵀ g and add, for each chunk of rows, Σ x ⊙ (Sᵀ g − g) in float64; S comes transposed."""
+    chunks = -(-rows // CHUNK)
+    graph = (pointer(rowptr, index), pointer(col, index), pointer(weight, like))
+    features = (pointer(x, like), pointer(omega, like), pointer(grad, like), pointer(grad_x, like))
     for run in range(runs):
         for first in range(begin, end, TILE):
             last, part = min(first + TILE, end), (run * chunks + first // CHUNK) * width
-            _mix_backward(data(x), 0, width, *graph, *features, width, first, last, run * size, run * width, part)
+            origins = (run * rows * width, run * width, part)
+            _mix_backward(like, 0, width, *graph, *features, pointer(grad_omega, 0.0), width, first, last, *origins)
 
 
 # ------------------------------------------------------------------------------------- sums of rows, dots of rows
@@ -242,7 +247,7 @@ def _summed_rows(
     col: Pointer,
     weight: Pointer,
     base: int,
-    rows: Pointer,
+    table: Pointer,
     y: Pointer,
     width: int,
     begin: int,
@@ -252,7 +257,7 @@ def _summed_rows(
 ) -> None:
     for i in range(begin, end):
         low, high = at(rowptr, i), at(rowptr, i + 1)
-        h = weighted_sum(span, rows, origin + channel, width, col, weight, base, low, high)
+        h = weighted_sum(span, table, origin + channel, width, col, weight, base, low, high)
         store(y, y_origin + i * width + channel, span, h)
 
 
@@ -261,24 +266,28 @@ _sum = over_channels(_summed_rows)
 
 @njit(**compiled)
 def product(
-    rowptr: Array, col: Array, weight: Array, rows: Array, y: Array, runs: int, width: int, begin: int, end: int
+    like: float,
+    index: int,
+    rowptr: Address,
+    col: Address,
+    weight: Address,
+    table: Address,
+    y: Address,
+    runs: int,
+    rows: int,
+    table_rows: int,
+    entries: int,
+    width: int,
+    begin: int,
+    end: int,
 ) -> None:
-    """Write ``S rows`` to y for a matrix S of any shape, shared by the runs or, with R · E weights, each run's own."""
-    size, y_size = rows.size // runs, (rowptr.size - 1) * width
-    entries = 0 if weight.size == col.size else col.size
-    graph, features = (data(rowptr), data(col), data(weight)), (data(rows), data(y))
+    """Write S times a table to y for S ``[rows, table_rows]``; `entries` lie between the weights of two runs (0: shared)."""
+    graph = (pointer(rowptr, index), pointer(col, index), pointer(weight, like))
+    features = (pointer(table, like), pointer(y, like))
     for run in range(runs):
         for first in range(begin, end, TILE):
-            last = min(first + TILE, end)
-            _sum(data(y), 0, width, *graph, run * entries, *features, width, first, last, run * size, run * y_size)
-
-
-@njit(**compiled)
-def reordered(value: Array, order: Array, out: Array) -> None:
-    """Write each run's entries in another order."""
-    for start in range(0, value.size, order.size):
-        for e in range(order.size):
-            put(data(out), start + e, at(data(value), start + at(data(order), e)))
+            last, origins = min(first + TILE, end), (run * table_rows * width, run * rows * width)
+            _sum(like, 0, width, *graph, run * entries, *features, width, first, last, *origins)
 
 
 @njit(**inlined)
@@ -309,99 +318,25 @@ _dot = over_channels(_dotted_rows, 256)
 
 @njit(**compiled)
 def edge_dot(
-    rowptr: Array, col: Array, left: Array, right: Array, out: Array, runs: int, width: int, begin: int, end: int
-) -> None:
-    """Add ``⟨left_i, right_j⟩`` to each entry of out."""
-    size, right_size = (rowptr.size - 1) * width, right.size // runs
-    arrays = (data(rowptr), data(col), data(left), data(right), data(out))
-    for run in range(runs):
-        for first in range(begin, end, TILE):
-            last = min(first + TILE, end)
-            _dot(data(left), 0, width, *arrays, width, first, last, run * size, run * right_size, run * col.size)
-
-
-# -------------------------------------------------------------------------------------------- element by element
-
-
-@njit(**inlined)
-def _dropped(
-    span: Any,
-    place: int,
-    x: Pointer,
-    y: Pointer,
-    x_origin: int,
-    y_origin: int,
-    key0: int,
-    key1: int,
-    threshold: int,
-    scale: float,
-) -> None:
-    mask = drawn(span, key0, key1, place, 1, threshold, scale)
-    store(y, y_origin + place, span, load(x, x_origin + place, span) * mask)
-
-
-_drop = over_lines(_dropped)
-
-
-@njit(**compiled)
-def dropout(
-    x: Array, y: Array, key: Array, threshold: int, scale: float, runs: int, size: int, begin: int, end: int
-) -> None:
-    """Write x, of `size` elements a run or shared by the runs, to y with elements dropped and the rest scaled."""
-    shared = x.size < y.size
-    for run in range(runs):
-        origins = (0 if shared else run * size, run * size)
-        _drop(data(x), begin, end, data(x), data(y), *origins, key[2 * run], key[2 * run + 1], threshold, scale)
-
-
-@njit(**inlined)
-def _adam_step(
-    span: Any,
-    place: int,
-    param: Pointer,
-    grad: Pointer,
-    average: Pointer,
-    square: Pointer,
-    decay: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    step: float,
-    root: float,
-) -> None:
-    value = load(param, place, span)
-    g = load(grad, place, span) + every(span, decay) * value
-    mean = load(average, place, span)
-    mean = mean + every(span, 1 - beta1) * (g - mean)
-    spread = every(span, beta2) * load(square, place, span) + every(span, 1 - beta2) * (g * g)
-    store(average, place, span, mean)
-    store(square, place, span, spread)
-    size = square_root(spread) * every(span, root) + every(span, eps)
-    store(param, place, span, value - every(span, step) * (mean / size))
-
-
-_step = over_lines(_adam_step)
-
-
-@njit(**compiled)
-def adam(
-    param: Array,
-    grad: Array,
-    average: Array,
-    square: Array,
-    rates: Array,
-    beta1: float,
-    beta2: float,
-    eps: float,
+    like: float,
+    index: int,
+    rowptr: Address,
+    col: Address,
+    left: Address,
+    right: Address,
+    out: Address,
     runs: int,
+    rows: int,
+    right_rows: int,
+    entries: int,
+    width: int,
     begin: int,
     end: int,
 ) -> None:
-    """Step the active runs; `rates` holds rate, decay, 1 − β1^t, 1 − β2^t and activity of each run, ``[5, R]``."""
-    size = param.size // runs
-    arrays = (data(param), data(grad), data(average), data(square))
+    """Add ``⟨left_i, right_j⟩`` to each entry of out."""
+    graph = (pointer(rowptr, index), pointer(col, index))
+    features = (pointer(left, like), pointer(right, like), pointer(out, like))
     for run in range(runs):
-        if rates[4 * runs + run] != 0:
-            step, root = rates[run] / rates[2 * runs + run], 1 / np.sqrt(rates[3 * runs + run])
-            low, high = run * size + begin, run * size + end
-            _step(data(param), low, high, *arrays, rates[runs + run], beta1, beta2, eps, step, root)
+        for first in range(begin, end, TILE):
+            last, origins = min(first + TILE, end), (run * rows * width, run * right_rows * width, run * entries)
+            _dot(like, 0, width, *graph, *features, width, first, last, *origins)

@@ -5,7 +5,7 @@ compiler keeps in registers across a loop over edges (a row of the result is wri
 ``+ - *`` act on. A span over the last, incomplete stretch of a row carries the number of channels left and touches no
 memory behind them: its other lanes read as 0.
 
-Memory is met through bare pointers (`data`), which numba neither counts references to nor checks indices of: counting
+Memory is met through bare pointers, which numba neither counts references to nor checks indices of: counting
 costs more than the work on a row of a few entries. Whoever calls keeps the arrays alive; the indices come from a checked
 `Graph`.
 """
@@ -69,33 +69,33 @@ class _LanesModel(models.PrimitiveModel):
 
 
 @intrinsic
-def data(typing: Any, array: Any) -> _Codegen:
-    """Return the pointer to the first element of a contiguous array."""
+def pointer(typing: Any, address: Any, like: Any) -> _Codegen:
+    """Return the pointer to the numbers of the dtype of `like` at an address."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return context.make_array(sig.args[0])(context, builder, args[0]).data
+        return builder.inttoptr(args[0], context.get_value_type(sig.return_type))
 
-    return types.CPointer(array.dtype)(array), generate
+    return types.CPointer(types.unliteral(like))(types.int64, like), generate
 
 
-def _span_of(pointer: Any, size: Any, partial: bool) -> Span | None:
+def _span_of(like: Any, size: Any, partial: bool) -> Span | None:
     if not isinstance(size, types.IntegerLiteral):
         return None
-    return Span(pointer.dtype, size.literal_value * 8 // pointer.dtype.bitwidth, partial)
+    return Span(like, size.literal_value * 8 // like.bitwidth, partial)
 
 
 @intrinsic
-def full_span(typing: Any, pointer: Any, size: Any) -> _Codegen | None:
-    """Return the span of `size` bytes (a literal) of the dtype of a pointer."""
-    span = _span_of(pointer, size, partial=False)
-    return None if span is None else (span(pointer, size), lambda context, builder, sig, args: _INT64(0))
+def full_span(typing: Any, like: Any, size: Any) -> _Codegen | None:
+    """Return the span of `size` bytes (a literal) of the dtype of a number."""
+    span = _span_of(like, size, partial=False)
+    return None if span is None else (span(like, size), lambda context, builder, sig, args: _INT64(0))
 
 
 @intrinsic
-def last_span(typing: Any, pointer: Any, size: Any, left: Any) -> _Codegen | None:
+def last_span(typing: Any, like: Any, size: Any, left: Any) -> _Codegen | None:
     """Return the span of `size` bytes (a literal) of which only the first `left` channels exist."""
-    span = _span_of(pointer, size, partial=True)
-    return None if span is None else (span(pointer, size, types.int64), lambda context, builder, sig, args: args[2])
+    span = _span_of(like, size, partial=True)
+    return None if span is None else (span(like, size, types.int64), lambda context, builder, sig, args: args[2])
 
 
 @intrinsic
@@ -143,7 +143,7 @@ def at(typing: Any, pointer: Any, index: Any) -> _Codegen:
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         value = builder.load(builder.gep(args[0], [args[1]]))
-        return builder.sext(value, _INT64) if value.type == _INT32 else value
+        return context.cast(builder, value, pointer.dtype, result)
 
     return result(pointer, types.int64), generate
 
@@ -160,9 +160,9 @@ def put(typing: Any, pointer: Any, index: Any, value: Any) -> _Codegen:
 
 
 @intrinsic
-def rounded(typing: Any, pointer: Any, value: Any) -> _Codegen:
-    """Return a number in the dtype of a pointer."""
-    return pointer.dtype(pointer, pointer.dtype), lambda context, builder, sig, args: args[1]
+def rounded(typing: Any, like: Any, value: Any) -> _Codegen:
+    """Return a number in the dtype of another."""
+    return like(like, like), lambda context, builder, sig, args: args[1]
 
 
 @intrinsic

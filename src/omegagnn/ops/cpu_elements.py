@@ -1,0 +1,132 @@
+"""The compiled CPU kernels of `omegagnn.ops.cpu` that go element by element: dropout, reordering, Adam.
+
+For their conventions see `omegagnn.ops.cpu_kernels`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from omegagnn.ops.cpu_kernels import Address, Pointer, compiled, inlined, over_lines
+from omegagnn.ops.cpu_lanes import at, drawn, every, load, pointer, put, square_root, store
+
+
+@njit(**inlined)
+def _dropped(
+    span: Any,
+    place: int,
+    x: Pointer,
+    y: Pointer,
+    x_origin: int,
+    y_origin: int,
+    key0: int,
+    key1: int,
+    threshold: int,
+    scale: float,
+) -> None:
+    mask = drawn(span, key0, key1, place, 1, threshold, scale)
+    store(y, y_origin + place, span, load(x, x_origin + place, span) * mask)
+
+
+_drop = over_lines(_dropped)
+
+
+@njit(**compiled)
+def dropout(
+    like: float,
+    x: Address,
+    y: Address,
+    key: Address,
+    threshold: int,
+    scale: float,
+    runs: int,
+    shift: int,
+    size: int,
+    begin: int,
+    end: int,
+) -> None:
+    """Write x to y with elements dropped and the rest scaled; the runs of x lie `shift` apart (0: shared by all)."""
+    keys = pointer(key, 0)
+    for run in range(runs):
+        places = (pointer(x, like), pointer(y, like), run * shift, run * size)
+        _drop(like, begin, end, *places, at(keys, 2 * run), at(keys, 2 * run + 1), threshold, scale)
+
+
+@njit(**compiled)
+def reordered(
+    like: float, index: int, order: Address, value: Address, out: Address, runs: int, begin: int, end: int
+) -> None:
+    """Write the entries of each run in another order; `end` is their number, so this is for one thread."""
+    values, places, target = pointer(value, like), pointer(order, index), pointer(out, like)
+    for run in range(runs):
+        for e in range(begin, end):
+            put(target, run * end + e, at(values, run * end + at(places, e)))
+
+
+@njit(**inlined)
+def _adam_step(
+    span: Any,
+    place: int,
+    param: Pointer,
+    grad: Pointer,
+    average: Pointer,
+    square: Pointer,
+    decay: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    step: float,
+    root: float,
+) -> None:
+    value = load(param, place, span)
+    g = load(grad, place, span) + every(span, decay) * value
+    mean = load(average, place, span)
+    mean = mean + every(span, 1 - beta1) * (g - mean)
+    spread = every(span, beta2) * load(square, place, span) + every(span, 1 - beta2) * (g * g)
+    store(average, place, span, mean)
+    store(square, place, span, spread)
+    size = square_root(spread) * every(span, root) + every(span, eps)
+    store(param, place, span, value - every(span, step) * (mean / size))
+
+
+_step = over_lines(_adam_step)
+
+
+@njit(**compiled)
+def adam(
+    like: float,
+    param: Address,
+    grad: Address,
+    average: Address,
+    square: Address,
+    rate: Address,
+    decay: Address,
+    correction1: Address,
+    correction2: Address,
+    active: Address,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    runs: int,
+    size: int,
+    begin: int,
+    end: int,
+) -> None:
+    """Step the active runs; rate, decay, 1 − β₁^t and 1 − β₂^t of each run in float64, its activity in a byte."""
+    arrays = (pointer(param, like), pointer(grad, like), pointer(average, like), pointer(square, like))
+    rates, decays, moves = pointer(rate, 0.0), pointer(decay, 0.0), pointer(active, np.uint8(0))
+    firsts, seconds = pointer(correction1, 0.0), pointer(correction2, 0.0)
+    for run in range(runs):
+        if at(moves, run) != 0:
+            settings = (
+                at(decays, run),
+                beta1,
+                beta2,
+                eps,
+                at(rates, run) / at(firsts, run),
+                1 / np.sqrt(at(seconds, run)),
+            )
+            _step(like, run * size + begin, run * size + end, *arrays, *settings)
