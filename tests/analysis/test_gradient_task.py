@@ -16,6 +16,7 @@ from omegagnn.analysis.gradient_task import (
     NETWORKS,
     OMEGA_GCN,
     GradientTask,
+    Network,
     ParallelNets,
     gradient_task,
     train_model,
@@ -102,16 +103,21 @@ def test_company_does_not_change_a_result_and_a_model_alone_gets_it_too() -> Non
     assert float(other) != pytest.approx(float(alone[0]), rel=1e-3)
 
 
+def trained(network: Network, steps: int) -> Tensor:
+    """The losses on 20 connected graphs: 2 layers, 64 channels, Adam at 1e-3 without decay, float64."""
+    return train_pairs([(network, gradient_task(seed)) for seed in SEEDS], steps)
+
+
 def test_omega_gcn_expresses_the_gradient_and_gcn_does_not() -> None:
-    """20 connected graphs, 2 layers, 64 channels, Adam at 1e-3 without decay, 5,000 steps, float64."""
-    tasks = [gradient_task(seed) for seed in SEEDS]
-    networks = (OMEGA_GCN, GCN, BIASED_GCN)
-    losses = train_pairs([(network, task) for network in networks for task in tasks]).reshape(3, 20)
-    ours, plain, biased = losses.median(1).values.tolist()
+    # A GCN without biases fits one number, whatever its width and however long it is trained: it is there soon.
+    least = torch.tensor([best_multiple(gradient_task(seed)) for seed in SEEDS], dtype=F64)
+    torch.testing.assert_close(trained(GCN, 500), least, rtol=1e-4, atol=0)
+    assert float(trained(OMEGA_GCN, 5000).median()) < 1e-3 * float(least.median())
+
+
+@pytest.mark.slow
+def test_biases_let_a_gcn_express_the_gradient_too() -> None:
+    ours, plain, biased = (float(trained(network, 5000).median()) for network in (OMEGA_GCN, GCN, BIASED_GCN))
     assert ours < 1e-3 * plain
-    # A GCN without biases fits one number, whatever its width; this is the least that it can reach.
-    torch.testing.assert_close(
-        losses[1], torch.tensor([best_multiple(task) for task in tasks]).to(F64), rtol=1e-6, atol=0
-    )
-    # With biases it is another function of S f and does well, which the paper does not show.
+    # A biased GCN is another function of S f and does well, which the paper does not show.
     assert biased < 1e-2 * plain

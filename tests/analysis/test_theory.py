@@ -136,6 +136,18 @@ def test_omega_for_energy_is_the_smallest_root(seed: int, depth: int) -> None:
         omega_for_energy(x, graph, depth, 0.999 * least)
 
 
+def test_with_few_layers_omega_passes_the_radius_and_nothing_is_claimed(club: Graph) -> None:
+    # Nearly all weight is at the slowest frequency, so that one layer needs a step far beyond 2/ρ.
+    frequencies, vectors = torch.linalg.eigh(torch.eye(34, dtype=F64) - torch.from_numpy(dense_operator(club)))
+    x = vectors[:, 1:2] + 1e-4 * vectors[:, -1:]
+    energy = 0.01 * energy_of(x, club)
+    omega = omega_for_energy(x, club, 1, energy)
+    assert omega > 4 / float(frequencies[-1])
+    assert energy_of(propagated(x, club, omega, 1), club) == pytest.approx(energy, rel=1e-9)
+    result = theorem_2_1(x, club, 1, energy)
+    assert (result.lower, result.upper) == (0, math.inf)
+
+
 def test_limit_time_is_the_time_of_the_heat_flow(club: Graph) -> None:
     x = features(club)
     energy = 0.2 * energy_of(x, club)

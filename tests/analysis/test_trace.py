@@ -94,9 +94,9 @@ def test_values_are_those_of_the_functions(club: Graph, edge_index: Tensor, labe
         x = conv(x, edge_index)
         x.retain_grad()
         outputs.append(x)
-        x = x.relu() if position < 4 else x
+        x = x.relu() if position < 3 else x
     functional.cross_entropy(x, labels).backward()
-    assert [layer.name for layer in result.layers] == [f"convs.{position}" for position in range(5)]
+    assert [layer.name for layer in result.layers] == [f"convs.{position}" for position in range(4)]
     for layer, output in zip(result.layers, outputs, strict=True):
         assert layer.channels == output.size(1)
         torch.testing.assert_close(layer.energy, dirichlet_energy(output, club).detach())
@@ -257,6 +257,15 @@ def test_the_graph_is_found_among_the_arguments(club: Graph, edge_index: Tensor)
     assert by_keyword.to_dict() == trace(gcn, x, edge_index, side="input").to_dict()
     sparse = trace(net, x.to_sparse_csr(), edge_index)
     assert sparse.layers[1].energy == pytest.approx(expected["layers"][1]["energy"])
+
+
+def test_inputs_given_by_name_are_seen(club: Graph, edge_index: Tensor) -> None:
+    x, conv = features(club, 4), GCNConv(4, 4).to(F64)
+    result = trace(conv, edge_index=edge_index, x=x, side="input", loss=lambda output: output.sum())
+    torch.testing.assert_close(result.layers[0].energy, dirichlet_energy(x, club))
+    variable = x.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(conv(variable, edge_index).sum(), variable)
+    torch.testing.assert_close(result.layers[0].gradient, expected.norm())
 
 
 def test_weights_of_data_are_used(club: Graph, edge_index: Tensor) -> None:

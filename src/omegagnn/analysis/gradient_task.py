@@ -101,6 +101,12 @@ class ParallelNets(nn.Module):
     A pair draws its parameters from `start` and the seed of its task alone: its start does not depend on its company.
     """
 
+    operator: Tensor
+    features: Tensor
+    target: Tensor
+    learns: Tensor
+    biased: Tensor
+
     def __init__(
         self, pairs: Sequence[tuple[Network, GradientTask]], channels: int = 64, num_layers: int = 2, start: int = 0
     ) -> None:
