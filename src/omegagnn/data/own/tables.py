@@ -116,7 +116,7 @@ class TextFile:
             with pd.read_csv(self.path, **options) as reader:
                 for piece in reader:
                     frame = cast("pd.DataFrame", piece)
-                    # The parser fills a row that is too short; the last cell of a row tells, and only then is the file read again.
+                    # The parser fills a row that is too short: the last cell tells, and only then is the file read again.
                     short = frame.shape[1] and bool(
                         frame.iloc[:, -1].isin([""]).any() or frame.iloc[:, -1].isna().any()
                     )
