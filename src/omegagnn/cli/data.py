@@ -228,7 +228,7 @@ def _check_files(entry: Any, data_root: Path | None) -> list[dict[str, str]]:
     from omegagnn.data.download import sha256_of
 
     rows = []
-    for group in (*entry.files, *([entry.split_files] if entry.split_files else [])):
+    for group in entry.groups:
         located = group.located(data_root)
         for file in group.names:
             known, path = group.known(file), located.get(file)
