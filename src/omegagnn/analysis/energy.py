@@ -42,8 +42,8 @@ def dirichlet_energy(x: Tensor, graph: Graph, add_self_loops: bool = True) -> Te
         add_self_loops: as it is in the ``gcn_norm`` of the layers.
 
     >>> edge = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
-    >>> dirichlet_energy(torch.tensor([[2.0], [0.0]]), edge)
-    tensor(2.)
+    >>> dirichlet_energy(torch.tensor([[1.0], [0.0]]), edge)
+    tensor(0.5000)
     """
     features = _checked_features(x, graph)
     if graph.is_operator:
