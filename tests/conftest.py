@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -19,6 +20,18 @@ SHARED_DATA = REPOSITORY.parent / "shared" / "data"
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test touches the user's cache folder or, unless it asks for it, the network."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    patch.setenv("OMEGAGNN_OFFLINE", "1")
+    patch.delenv("OMEGAGNN_DATA", raising=False)
+    patch.delenv("OMEGAGNN_RUNS", raising=False)
+    yield
+    patch.undo()
 
 
 @pytest.fixture(scope="session")

@@ -43,7 +43,7 @@ class Outcome:
 
 
 def command(folder: Path, *arguments: str) -> list[str]:
-    options = ["--runs-dir", str(folder / "runs"), "--data-root", str(folder / "data"), "--checkpoint-seconds", "0.05"]
+    options = ["--runs-dir", str(folder / "runs"), "--data-root", str(folder / "data"), "--checkpoint-seconds", "0.2"]
     return [sys.executable, "-m", "omegagnn", "train", *options, *arguments]
 
 

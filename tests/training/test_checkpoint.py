@@ -30,7 +30,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     if mounted.returncode:
         pytest.skip(f"mounting a small file system is not allowed here ({mounted.stderr.decode().strip()})")
     yield folder
-    subprocess.run(["umount", folder], check=True)
+    subprocess.run(["umount", "--lazy", folder], check=True)  # a journal may still have it open
 
 
 def test_tensors_come_back_to_the_bit(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_a_run_is_not_resumed_on_other_splits(tmp_path: Path) -> None:
     trainer = stop.trainer = Trainer.start(make_plan(node_dataset(), quick()), Journal(tmp_path), CPU, progress=stop)
     with pytest.raises(InterruptedRun):
         trainer.train()
-    with pytest.raises(WrongUse, match="is not what .* was started on: use the same data"):
+    with pytest.raises(WrongUse, match=r"is not what .* was started on: use the same data"):
         Trainer.resume(trainer.run_name, trainer.journal, node_dataset(n=40), CPU)
 
 
@@ -244,7 +244,7 @@ def test_out_of_memory_says_what_would_fit(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_too_many_runs_are_cut_into_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import omegagnn.training.memory as memory
+    from omegagnn.training import memory
 
     dataset = node_dataset()
     trainer = Trainer.start(make_plan(dataset, quick(), 4, "0"), Journal(tmp_path), CPU)

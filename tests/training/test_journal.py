@@ -128,7 +128,7 @@ def test_export_holds_every_row(tmp_path: Path, suffix: str) -> None:
 
 
 def test_export_needs_a_known_ending(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="must end in .parquet, .csv or .json"):
+    with pytest.raises(WrongUse, match=r"must end in \.parquet, \.csv or \.json"):
         Journal(tmp_path).export(tmp_path / "out.xls")
 
 

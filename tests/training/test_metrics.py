@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional as F
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from omegagnn.training.metrics import (
     binary_nll,
@@ -22,7 +22,7 @@ def test_nll_equals_cross_entropy_of_each_run() -> None:
     logits, labels = torch.randn(7, 3, 4, dtype=torch.float64), torch.randint(0, 4, (7,))
     values = nll(logits, labels)
     for run in range(3):
-        torch.testing.assert_close(values[run], F.cross_entropy(logits[:, run], labels, reduction="none"))
+        torch.testing.assert_close(values[run], cross_entropy(logits[:, run], labels, reduction="none"))
 
 
 def test_unknown_labels_do_not_break_the_loss_of_others() -> None:
@@ -48,7 +48,7 @@ def test_micro_f1_counts_over_items_and_labels() -> None:
 
 def test_binary_nll_averages_over_labels() -> None:
     logits, labels = torch.randn(6, 1, 3), torch.rand(6, 3).round()
-    expected = F.binary_cross_entropy_with_logits(logits[:, 0], labels, reduction="none").mean(-1)
+    expected = binary_cross_entropy_with_logits(logits[:, 0], labels, reduction="none").mean(-1)
     torch.testing.assert_close(binary_nll(logits, labels)[0], expected)
 
 

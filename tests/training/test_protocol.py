@@ -76,7 +76,7 @@ def test_gcnii_looks_at_1500_epochs_and_waits_100() -> None:
 @pytest.mark.parametrize("name", ["validation-accuracy", "gcnii"])
 def test_a_curve_that_ended_too_early_is_refused_unless_it_was_complete(name: str) -> None:
     short = [curve([3, 2, 1], [0.1, 0.2, 0.3], [0.1, 0.2, 0.3], complete=False)]
-    with pytest.raises(NotApplicable, match="--set training.patience="):
+    with pytest.raises(NotApplicable, match=r"--set training\.patience="):
         protocol(name).outcome(short)
     assert protocol(name).outcome([curve([3, 2, 1], [0.1, 0.2, 0.3], [0.1, 0.2, 0.3])]).epochs.tolist() == [3]
 

@@ -11,7 +11,7 @@ To add a verb, say ``grow``:
        @app.command()
        def grow(name: str, data_root: DataRoot = None) -> None:
            '''Grow a graph.'''
-           from omegagnn.data.registry import load     # torch, numpy and pandas are imported inside, never above
+           from omegagnn.data import load     # torch, numpy and pandas are imported inside, never above
 
            show_result(load(name, root=data_root))
 

@@ -10,6 +10,7 @@ from torch.nn.parameter import Parameter
 
 from omegagnn.graph import Graph, as_graph
 from omegagnn.nn.conv import Init, OmegaGATConv, OmegaGCNConv
+from omegagnn.nn.groups import Grouped, GroupName
 from omegagnn.nn.linear import Map
 from omegagnn.nn.norm import Norm, NormName
 from omegagnn.nn.omega import OmegaScope, OmegaWeight
@@ -19,7 +20,6 @@ from omegagnn.ops import Draws, SparseFeatures, dropout
 Conv = Literal["gcn", "gat"]
 Task = Literal["node", "graph"]
 Variant = Literal["paper", "authors"]
-GroupName = Literal["gnn", "oc", "omega"]
 
 # Places where randomness enters, in steps of one a kind and of PLACES a layer (see `ops.random`).
 PLACES = 8
@@ -27,7 +27,7 @@ INPUT, LAYER, ATTENTION, OUTPUT, START = range(5)
 INITIAL_STEP = -1  # parameters are drawn at a step that training never reaches
 
 
-class OmegaNet(nn.Module):
+class OmegaNet(Grouped):
     r"""A deep network of ωGNN layers: 1×1 opening, L layers :math:`σ((I - Ω(I - S)) f K)`, 1×1 closing.
 
     *Nodes* (paper, table "node classification"): dropout → 1×1 → ReLU → L × {layer, ReLU} → dropout → 1×1, no biases.
@@ -232,23 +232,6 @@ class OmegaNet(nn.Module):
             group: GroupName = "oc" if part != "convs" else "omega" if "omega_weight" in name else "gnn"
             groups[group].append(parameter)
         return groups
-
-    def param_groups(
-        self,
-        lr_gnn: float = 0.01,
-        lr_oc: float = 0.01,
-        lr_omega: float = 0.01,
-        wd_gnn: float = 0.0,
-        wd_oc: float = 0.0,
-        wd_omega: float = 0.0,
-    ) -> list[dict[str, Any]]:
-        """Return parameter groups for a torch optimiser: ``torch.optim.Adam(net.param_groups(lr_omega=0.005))``."""
-        rates = {"gnn": (lr_gnn, wd_gnn), "oc": (lr_oc, wd_oc), "omega": (lr_omega, wd_omega)}
-        return [
-            {"params": parameters, "lr": rates[name][0], "weight_decay": rates[name][1], "name": name}
-            for name, parameters in self.grouped_parameters().items()
-            if parameters
-        ]
 
 
 def add_pool(f: Tensor, batch: Tensor | None, num_graphs: int | None = None) -> Tensor:

@@ -76,8 +76,8 @@ class Norm(nn.Module):
         mean = node_mean(x)
         var = node_mean((x - spread(mean, n)).square())
         with torch.no_grad():
-            self.running_mean.lerp_(mean, self.momentum)
-            self.running_var.lerp_(var * (n / (n - 1)), self.momentum)
+            self.running_mean.mul_(1 - self.momentum).add_(self.momentum * mean)
+            self.running_var.mul_(1 - self.momentum).add_(self.momentum * (n / (n - 1)) * var)
         return mean, var
 
     def extra_repr(self) -> str:

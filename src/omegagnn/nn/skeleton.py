@@ -12,8 +12,9 @@ from torch.nn.parameter import Parameter
 
 from omegagnn.graph import Graph, as_graph
 from omegagnn.nn.conv import Init
+from omegagnn.nn.groups import Grouped, GroupName
 from omegagnn.nn.linear import Map
-from omegagnn.nn.model import ATTENTION, INITIAL_STEP, INPUT, LAYER, OUTPUT, PLACES, START, GroupName, Task, add_pool
+from omegagnn.nn.model import ATTENTION, INITIAL_STEP, INPUT, LAYER, OUTPUT, PLACES, START, Task, add_pool
 from omegagnn.nn.norm import Norm, NormName
 from omegagnn.ops import Draws, SparseFeatures, dropout
 from omegagnn.ops.random import draw_bits, drop_threshold
@@ -41,31 +42,6 @@ class Options(TypedDict, total=False):
     layer_dropout: float
     drop_edge: float
     bias: bool
-
-
-class Grouped(nn.Module):
-    """A network whose parameters are grouped as `OmegaNet` groups them."""
-
-    def grouped_parameters(self) -> dict[GroupName, list[Parameter]]:
-        """Return the parameters of the layers (``gnn``), of everything else (``oc``) and ω (``omega``)."""
-        raise NotImplementedError
-
-    def param_groups(
-        self,
-        lr_gnn: float = 0.01,
-        lr_oc: float = 0.01,
-        lr_omega: float = 0.01,
-        wd_gnn: float = 0.0,
-        wd_oc: float = 0.0,
-        wd_omega: float = 0.0,
-    ) -> list[dict[str, Any]]:
-        """Return parameter groups for a torch optimiser: ``torch.optim.Adam(net.param_groups(wd_gnn=5e-4))``."""
-        rates = {"gnn": (lr_gnn, wd_gnn), "oc": (lr_oc, wd_oc), "omega": (lr_omega, wd_omega)}
-        return [
-            {"params": parameters, "lr": rates[name][0], "weight_decay": rates[name][1], "name": name}
-            for name, parameters in self.grouped_parameters().items()
-            if parameters
-        ]
 
 
 class Baseline(Grouped):

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import Parameter, UninitializedParameter
 
 from omegagnn.graph import Graph, as_graph
-from omegagnn.nn.model import GroupName
-from omegagnn.nn.skeleton import Grouped
+from omegagnn.nn.groups import Grouped, GroupName
 from omegagnn.ops import Draws, SparseFeatures
 
 State = dict[str, Tensor]

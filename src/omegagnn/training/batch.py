@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.parameter import Parameter
+from torch import Tensor
 
 from omegagnn.errors import OmegaError
-from omegagnn.nn.model import GroupName
-from omegagnn.training.build import RunNet, build_net, mean_omega
+from omegagnn.nn.groups import Grouped, GroupName
+from omegagnn.training.build import build_net, mean_omega
 from omegagnn.training.config import RunConfig
 from omegagnn.training.optim import RunAdam
 from omegagnn.training.tasks import TrainingTask
@@ -62,16 +61,11 @@ class RunBatch:
         self.best_state = {rule: self._copy_state() for rule in KEPT}
         self.metrics = torch.full((runs, 3, 2), torch.nan, dtype=dtype)
 
-    def _build(self, seeds: Tensor) -> nn.Module:
+    def _build(self, seeds: Tensor) -> Grouped:
         task = self.task
         model = self.config.model
         net = build_net(model, task.in_channels, task.dataset.num_classes, task.dataset.task, seeds)
         return net.to(device=self.device, dtype=DTYPES[self.config.training.precision])
-
-    @property
-    def groups(self) -> dict[GroupName, list[Parameter]]:
-        """The network's parameters by group."""
-        return cast("RunNet", self.net).grouped_parameters()
 
     def _make_adam(self) -> RunAdam:
         dtype = DTYPES[self.config.training.precision]
@@ -80,7 +74,7 @@ class RunBatch:
             values = [settings.get(name, getattr(self.config.training, name)) for settings in self.settings]
             return torch.tensor(values, dtype=dtype, device=self.device)
 
-        groups = self.groups
+        groups = self.net.grouped_parameters()
         rates = {group: column(rate) for group, (rate, _) in RATES.items()}
         decays = {group: column(decay) for group, (_, decay) in RATES.items()}
         return RunAdam(groups, rates, decays)
@@ -158,7 +152,7 @@ class RunBatch:
         # The group that broke is the one with entries that are not finite, else the one that grew largest.
         sizes = {
             group: max(float(torch.nan_to_num(p[run].detach().abs(), nan=torch.inf).max()) for p in parameters)
-            for group, parameters in self.groups.items()
+            for group, parameters in self.net.grouped_parameters().items()
             if parameters
         }
         group = max(sizes, key=lambda name: sizes[name])

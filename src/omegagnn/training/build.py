@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Protocol
 
 import torch
-from torch import Tensor, nn
-from torch.nn.parameter import Parameter
+from torch import Tensor
 
 from omegagnn.errors import WrongUse
-from omegagnn.nn.model import GroupName, OmegaNet
+from omegagnn.nn.groups import Grouped
+from omegagnn.nn.model import OmegaNet
 from omegagnn.training.config import ModelConfig
 
 OMEGA_MODELS = {"omega-gcn": "gcn", "omega-gat": "gat"}
 
 
-class RunNet(Protocol):
-    """What the engine needs of a network: parameters ``[R, ...]`` in groups, outputs ``[·, R, classes]``."""
-
-    runs: int
-
-    def grouped_parameters(self) -> dict[GroupName, list[Parameter]]:
-        """Return the parameters by group."""
-
-
-def build_net(model: ModelConfig, in_channels: int, out_channels: int, task: str, seeds: Tensor) -> nn.Module:
+def build_net(model: ModelConfig, in_channels: int, out_channels: int, task: str, seeds: Tensor) -> Grouped:
     """Make the network of a configuration with one run a seed, each started from its seed alone."""
     level = "graph" if task == "graph" else "node"
     if model.name in OMEGA_MODELS:
@@ -71,7 +61,7 @@ def omega_net(model: ModelConfig, in_channels: int, out_channels: int, level: st
     )
 
 
-def mean_omega(net: nn.Module) -> Tensor | None:
+def mean_omega(net: Grouped) -> Tensor | None:
     """Return the mean learnt ω of each run, ``[R]``, or None for a network without ω."""
     if not isinstance(net, OmegaNet) or not len(net.convs):
         return None

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from omegagnn.data import load
 from omegagnn.data.dataset import Dataset, Split
 from omegagnn.errors import WrongUse
+from omegagnn.nn.groups import Grouped
 from omegagnn.training.build import build_net
 from omegagnn.training.checkpoint import read_tensors
 from omegagnn.training.config import RunConfig, parse_config
@@ -80,7 +80,7 @@ class Result:
     def _weights(self) -> dict[str, torch.Tensor]:
         return read_tensors(self.folder / MODEL)[0]
 
-    def network(self, member: int = 0, rule: str = "honest", *, in_channels: int | None = None) -> nn.Module:
+    def network(self, member: int = 0, rule: str = "honest", *, in_channels: int | None = None) -> Grouped:
         """Return the network of one member with its best weights, as a batch of one run."""
         prefix = f"{rule}/"
         state = {n[len(prefix) :]: t[member : member + 1] for n, t in self._weights.items() if n.startswith(prefix)}

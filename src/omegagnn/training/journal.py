@@ -11,7 +11,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,43 +69,45 @@ class Journal:
             raise WrongUse(f"There is no journal in {folder}: train something first, or pass --runs-dir.")
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with closing(self._connect()) as connection:
-                connection.executescript("PRAGMA journal_mode=WAL;" + SCHEMA)
-                found = connection.execute("PRAGMA user_version").fetchone()[0]
-                if found not in (0, SCHEMA_VERSION):
-                    raise OmegaError(
-                        f"{self.path} has format {found}, this version reads {SCHEMA_VERSION}: use another folder."
-                    )
-                connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+            # One connection for good: closing the last one makes SQLite fold its log into the file, at the cost of seconds.
+            self._connection = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)
+            self._connection.row_factory = sqlite3.Row
+            self._connection.executescript("PRAGMA journal_mode=WAL; PRAGMA foreign_keys=ON; PRAGMA synchronous=FULL;")
+            found = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            if found not in (0, SCHEMA_VERSION):
+                raise OmegaError(
+                    f"{self.path} has format {found}, this version reads {SCHEMA_VERSION}: use another folder."
+                )
+            if found == 0:
+                self._connection.executescript(f"{SCHEMA} PRAGMA user_version={SCHEMA_VERSION};")
         except (sqlite3.Error, OSError) as error:
             raise OmegaError(_explain(self.path, error)) from None
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)
-        connection.execute("PRAGMA foreign_keys=ON")
-        connection.execute("PRAGMA synchronous=FULL")
-        return connection
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Write in one transaction, which is either whole on disk when this returns or not there at all."""
+        connection = self._connection
         try:
-            with closing(self._connect()) as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield connection
-                except BaseException:
-                    connection.execute("ROLLBACK")
-                    raise
-                connection.execute("COMMIT")
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
         except sqlite3.Error as error:
+            if connection.in_transaction:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
             raise OmegaError(_explain(self.path, error)) from None
 
     def _read(self, query: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         try:
-            with closing(self._connect()) as connection:
-                connection.row_factory = sqlite3.Row
-                return [dict(row) for row in connection.execute(query, values)]
+            return [dict(row) for row in self._connection.execute(query, values)]
         except sqlite3.Error as error:
             raise OmegaError(_explain(self.path, error)) from None
 

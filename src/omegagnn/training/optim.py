@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import Parameter
 
-from omegagnn.nn.model import GroupName
+from omegagnn.nn.groups import GroupName
 from omegagnn.ops.adam import adam_
 
 BETA1, BETA2 = 0.9, 0.999
@@ -56,18 +56,21 @@ class RunAdam:
         """Move the active runs ``[R]`` (bool) by one step with rates times `factor`."""
         self.steps += 1
         ones = torch.ones_like(active, dtype=next(self.parameters()).dtype)
-        corrections = {"correction1": ones * (1 - BETA1**self.steps), "correction2": ones * (1 - BETA2**self.steps)}
+        correction1, correction2 = ones * (1 - BETA1**self.steps), ones * (1 - BETA2**self.steps)
         for name, parameters in self.groups.items():
-            rate = self.rates[name] * factor
+            rate, decay = self.rates[name] * factor, self.decays[name]
             for parameter in parameters:
-                if parameter.grad is not None:
-                    moments = self.average[parameter], self.square[parameter]
-                    adam_(
-                        parameter,
-                        parameter.grad,
-                        *moments,
-                        rate=rate,
-                        decay=self.decays[name],
-                        active=active,
-                        **corrections,
-                    )
+                if parameter.grad is None:
+                    continue
+                adam_(
+                    parameter,
+                    parameter.grad,
+                    self.average[parameter],
+                    self.square[parameter],
+                    rate=rate,
+                    decay=decay,
+                    correction1=correction1,
+                    correction2=correction2,
+                    active=active,
+                    betas=(BETA1, BETA2),
+                )

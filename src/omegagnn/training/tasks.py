@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from omegagnn.data.dataset import Dataset, Split
 from omegagnn.data.sampling import take_blocks
 from omegagnn.errors import DataError
 from omegagnn.graph import Graph
+from omegagnn.nn.groups import Grouped
 from omegagnn.nn.model import OmegaNet
 from omegagnn.ops import Draws, SparseFeatures
 from omegagnn.ops.random import draw_bits
@@ -85,7 +86,7 @@ class TrainingTask(ABC):
         self.splits = [self.splits[k] for k in kept.tolist()]
         self.weights = self.weights[kept.to(self.weights.device)]
 
-    def operator(self, net: nn.Module) -> Graph:
+    def operator(self, net: Grouped) -> Graph:
         """Return the graph as a network's layers use it, computed once."""
         return net.operator(self.graph, self.graph.num_nodes) if isinstance(net, OmegaNet) else self.graph
 
@@ -125,15 +126,15 @@ class TrainingTask(ABC):
         return weighted_sums(values, weights).squeeze(1)
 
     @abstractmethod
-    def train_epoch(self, net: nn.Module, graph: Graph, seeds: Tensor, epoch: int, step: Step) -> None:
+    def train_epoch(self, net: Grouped, graph: Graph, seeds: Tensor, epoch: int, step: Step) -> None:
         """Train for an epoch, handing the losses ``[R]`` of each step to `step`."""
 
     @abstractmethod
-    def logits(self, net: nn.Module, graph: Graph) -> Tensor:
+    def logits(self, net: Grouped, graph: Graph) -> Tensor:
         """Return the outputs for all items, ``[items, R, classes]``."""
 
     @torch.no_grad()
-    def evaluate(self, net: nn.Module, graph: Graph) -> Tensor:
+    def evaluate(self, net: Grouped, graph: Graph) -> Tensor:
         """Return loss and score of each part of each run, ``[R, 3, 2]``."""
         net.eval()
         return self._measure(self.logits(net, graph).to(self.dtype))
@@ -142,13 +143,14 @@ class TrainingTask(ABC):
 class NodeTask(TrainingTask):
     """One graph, every node in every step."""
 
-    def train_epoch(self, net: nn.Module, graph: Graph, seeds: Tensor, epoch: int, step: Step) -> None:
+    def train_epoch(self, net: Grouped, graph: Graph, seeds: Tensor, epoch: int, step: Step) -> None:
         """Take one step on all training nodes."""
         net.train()
         logits = net(self.features, graph, draws=Draws(seeds, epoch))
-        step(self._losses(logits.to(self.dtype), self.labels, self.weights[:, TRAIN : TRAIN + 1]))
+        losses = self._losses(logits.to(self.dtype), self.labels, self.weights[:, TRAIN : TRAIN + 1])
+        step(_with_auxiliary(net, losses))
 
-    def logits(self, net: nn.Module, graph: Graph) -> Tensor:
+    def logits(self, net: Grouped, graph: Graph) -> Tensor:
         """Return the outputs for all nodes."""
         return net(self.features, graph)
 
@@ -186,7 +188,7 @@ class BlockTask(TrainingTask):
             batches[-2:] = [torch.cat(batches[-2:])]
         return batches
 
-    def train_epoch(self, net: nn.Module, graph: Graph, seeds: Tensor, epoch: int, step: Step) -> None:
+    def train_epoch(self, net: Grouped, graph: Graph, seeds: Tensor, epoch: int, step: Step) -> None:
         """Take one step a batch."""
         assert isinstance(self.features, Tensor)
         net.train()
@@ -198,13 +200,19 @@ class BlockTask(TrainingTask):
             draws = Draws(seeds, epoch * len(batches) + number)
             logits = net(self.features[nodes], taken, draws=draws, **options).to(self.dtype)
             weights = torch.full((1, 1, items.numel()), 1.0 / items.numel(), dtype=self.dtype)
-            step(self._losses(logits, self.labels[items], weights))
+            step(_with_auxiliary(net, self._losses(logits, self.labels[items], weights)))
 
-    def logits(self, net: nn.Module, graph: Graph) -> Tensor:
+    def logits(self, net: Grouped, graph: Graph) -> Tensor:
         """Return the outputs for all graphs or nodes."""
         if self.labels_of_nodes:
             return net(self.features, graph)
         return net(self.features, graph, batch=self.batch, num_graphs=self.dataset.num_graphs)
+
+
+def _with_auxiliary(net: Grouped, losses: Tensor) -> Tensor:
+    """Add what the network itself wants to be trained on, such as SuperGAT's edge prediction."""
+    auxiliary = net.auxiliary_loss()
+    return losses if auxiliary is None else losses + auxiliary.to(losses.dtype)
 
 
 def make_task(
