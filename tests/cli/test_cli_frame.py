@@ -183,12 +183,14 @@ def test_ctrl_c_ends_with_130_and_one_sentence(tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (130, "", "omegagnn: interrupted by Ctrl-C.\n")
 
 
-def test_a_closed_pipe_is_no_accident() -> None:
+@pytest.mark.parametrize("line", [["data", "--help"], ["data", "list"]])
+def test_a_closed_pipe_is_no_accident(line: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    script = "import sys; from omegagnn.cli.frame import main; sys.exit(main(['data', '--help']))"
+    script = "import sys; from omegagnn.cli.frame import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", script, *line]
     with os.fdopen(writer, "wb") as stream:
-        outcome = subprocess.run([sys.executable, "-c", script], stdout=stream, stderr=subprocess.PIPE, check=False)
+        outcome = subprocess.run(command, stdout=stream, stderr=subprocess.PIPE, check=False)
     assert outcome.returncode == 1
     assert outcome.stderr == b""
 

@@ -298,6 +298,10 @@ def test_classes_are_ordered_as_numbers_where_they_are_numbers() -> None:
     assert dataset.labels.tolist() == [2, 1, -1, 0]
     floats = from_pandas(people(size=[1, 2, 3, 4], label=[2.0, 1.0, np.nan, 2.0]), EDGES, label="label")
     assert floats.class_names == ("1", "2")
+    truths = from_pandas(people(size=[1, 2, 3, 4], label=[True, False, True, True]), EDGES, label="label")
+    assert truths.class_names == ("false", "true")
+    mixed = from_pandas(people(size=[1, 2, 3, 4], label=[True, False, None, 3.0]), EDGES, label="label")
+    assert mixed.class_names == ("3", "false", "true")
 
 
 def test_split_columns_become_splits() -> None:
@@ -370,6 +374,25 @@ def test_pieces_of_a_long_file_name_their_lines(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("source,target\n")
     with pytest.raises(DataError, match=r"nodes\.csv, line 12002: a character is not in UTF-8"):
         read_source(tmp_path)
+
+
+def test_an_open_quote_that_swallows_rows_is_named_where_it_opens(tmp_path: Path) -> None:
+    rows = "".join(f"n{number},x\n" for number in range(10))
+    write(tmp_path, nodes__csv=f'id,kind\n\n{rows}m,"y\n{rows}', edges__csv="source,target\n")
+    with pytest.raises(DataError, match=r"nodes\.csv, line 13: a quote"):
+        read_source(tmp_path)
+
+
+def test_a_cell_of_unreasonable_size_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, nodes__csv=f"id,kind\na,{'x' * 200_000}\n", edges__csv="source,target\n")
+    with pytest.raises(DataError, match=r"nodes\.csv, line 2: field larger than field limit"):
+        read_source(tmp_path)
+
+
+def test_a_nodes_table_needs_ids() -> None:
+    graphs = pd.DataFrame({"id": [1], "label": ["x"]})
+    with pytest.raises(DataError, match="nodes has no column of node ids: add one"):
+        from_pandas(pd.DataFrame({"graph": [1]}), EDGES.assign(graph=1), graphs)
 
 
 def test_a_missing_file_or_a_folder_in_its_place(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (`head`, a closed pager) has what it wanted; Python must not complain when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (Exception, KeyboardInterrupt) as error:
+    except Exception as error:
         if debug:
             import traceback
 
@@ -141,12 +141,10 @@ def _load_verb(name: str) -> Any:
     return command
 
 
-def _explain(error: BaseException) -> tuple[str, int]:
+def _explain(error: Exception) -> tuple[str, int]:
     """Return the sentence and the exit code for what went wrong."""
     if isinstance(error, OmegaError):
         return str(error), error.exit_code
-    if isinstance(error, KeyboardInterrupt):
-        return "interrupted by Ctrl-C.", 130
     if isinstance(error, OSError):
         return _explain_os_error(error), 1
     # The framework's own errors (an unknown option, a missing argument) are its private class in some versions.

@@ -31,7 +31,9 @@ def texts(series: pd.Series[Any]) -> tuple[Texts, Flags]:
     empty = series.isna().to_numpy(dtype=bool)
     values = series.to_numpy(dtype=object)
     if pd.api.types.is_bool_dtype(series.dtype):
-        result = np.where(empty, "", np.where(values == True, "true", "false")).astype(object)  # noqa: E712
+        result = np.where(empty, "", np.where(series.fillna(False).to_numpy(dtype=bool), "true", "false")).astype(
+            object
+        )
     elif pd.api.types.is_float_dtype(series.dtype):
         floats = series.to_numpy(dtype=np.float64, na_value=np.nan)
         result = np.array([_float_text(value) for value in floats.tolist()], dtype=object)

@@ -56,8 +56,6 @@ def read_network(path: Path) -> nx.Graph:
     """Read a GraphML or GML file; a broken one is a `DataError` with its line where the parser tells."""
     import networkx as nx
 
-    if not path.is_file():
-        raise DataError(f"There is no file {path}: check the path.")
     try:
         if path.suffix.lower() == ".graphml":
             return nx.read_graphml(path)
@@ -65,10 +63,6 @@ def read_network(path: Path) -> nx.Graph:
     except ParseError as error:
         raise DataError(
             f"{path.name}, line {error.position[0]}: the XML is broken ({error}): export the graph again."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path.name} has a character that is not ASCII, which GML does not allow: save it as GraphML."
         ) from error
     except (nx.NetworkXError, KeyError, ValueError, TypeError, AttributeError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

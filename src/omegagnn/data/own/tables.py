@@ -10,11 +10,12 @@ import codecs
 import csv
 import gzip
 import io
-import re
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -125,23 +126,19 @@ class TextFile:
                     frame.columns = pd.Index(self.columns)
                     yield Table(frame, self.label, start, self.line_of_row)
                     start += len(frame)
-        except pd.errors.EmptyDataError:
-            return
         except pd.errors.ParserError as error:
+            if "EOF inside string" in str(error):
+                line = deque(self._rows(), maxlen=1)[0][0]  # the last row swallowed the rest of the file
+                raise DataError(
+                    f'{self.label}, line {line}: a quote (") is opened and never closed: close it.'
+                ) from error
             self._refuse_ragged()
-            open_quote = re.search(r"EOF inside string starting at row (\d+)", str(error))
-            if open_quote is None:
-                raise DataError(f"{self.label} cannot be read ({error}): check its separator and quotes.") from error
-            line = self.line_of_row(int(open_quote[1]) - (0 if self.headerless else 1))
-            raise DataError(f'{self.label}, line {line}: a quote (") is opened and never closed: close it.') from error
+            raise DataError(f"{self.label} cannot be read ({error}): check its separator and quotes.") from error
 
     def line_of_row(self, row: int) -> int:
         """Return the line, counted from 1, where a row of data, counted from 0, begins."""
         number = row if self.headerless else row + 1
-        for index, (line, _) in enumerate(self._rows()):
-            if index == number:
-                return line
-        return number + 1
+        return next(islice(self._rows(), number, None), (number + 1, []))[0]
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the first line and the cells of each row that is not blank, as slowly and surely as Python reads."""
