@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from malformed_import import GRAPHS, LABEL, NODES, SPLIT, Case, Files, check_refused, many, tables
+from malformed_import import LABEL, NODES, SPLIT, Case, Files, check_refused, many, tables
 
 FOLDERS: dict[str, Case] = {
     "unknown label col": (
@@ -306,110 +306,6 @@ FOLDERS: dict[str, Case] = {
         ),
         2,
         "The separator '::' must be one character, such as ',' or ';'.",
-    ),
-    "graph no graphs": (
-        tables(),
-        (
-            "--graph",
-            "g",
-        ),
-        2,
-        "The column 'g' names the graph of each node, but there is no table of graphs: give one.",
-    ),
-    "graph missing col": (
-        tables(graphs__csv=GRAPHS),
-        LABEL,
-        2,
-        "nodes.csv has no column 'graph' for the graph of each node: choose among id, age, kind, label, fold.",
-    ),
-    "graph unknown": (
-        {
-            "graphs.csv": GRAPHS,
-            "nodes.csv": "graph,id,age\ng1,a,1\ng3,a,2\n",
-            "edges.csv": "graph,source,target\ng1,a,a\n",
-        },
-        (
-            *LABEL,
-            "--id",
-            "id",
-        ),
-        1,
-        (
-            "nodes.csv, line 3: the node's graph 'g3' is no graph in graphs.csv, column 'id': add the graph or "
-            "remove the node."
-        ),
-    ),
-    "graph empty": (
-        {
-            "graphs.csv": GRAPHS,
-            "nodes.csv": "graph,id,age\ng1,a,1\ng1,b,2\n",
-            "edges.csv": "graph,source,target\ng1,a,b\n",
-        },
-        (
-            *LABEL,
-            "--id",
-            "id",
-        ),
-        1,
-        "graphs.csv, line 3: the graph 'g2' has no nodes in nodes.csv: add them or remove the graph.",
-    ),
-    "edge across graphs": (
-        {
-            "graphs.csv": GRAPHS,
-            "nodes.csv": "graph,id,age\ng1,a,1\ng2,b,2\n",
-            "edges.csv": "graph,source,target\ng1,a,b\n",
-        },
-        (
-            *LABEL,
-            "--id",
-            "id",
-        ),
-        1,
-        (
-            "edges.csv, line 2: the edge's target 'b' is no node of graph 'g1' in nodes.csv, column 'id': add the"
-            " node or remove the edge."
-        ),
-    ),
-    "graph dup node": (
-        {
-            "graphs.csv": GRAPHS,
-            "nodes.csv": "graph,id,age\ng1,a,1\ng2,b,2\ng2,b,3\n",
-            "edges.csv": "graph,source,target\ng1,a,a\n",
-        },
-        (
-            *LABEL,
-            "--id",
-            "id",
-        ),
-        1,
-        (
-            "nodes.csv, line 4: the id 'b' in column 'id' was used before (nodes.csv, line 3): give every node "
-            "its own id."
-        ),
-    ),
-    "graph onehot": (
-        {
-            "graphs.csv": GRAPHS,
-            "nodes.csv": "graph,id,age\ng1,a,1\ng2,b,2\n",
-            "edges.csv": "graph,source,target\ng1,a,a\n",
-        },
-        (
-            *LABEL,
-            "--node-features",
-            "one-hot",
-        ),
-        2,
-        "--node-features one-hot cannot compare nodes of different graphs: choose degree, or feature columns.",
-    ),
-    "graphs none": (
-        {
-            "graphs.csv": "id,label\n",
-            "nodes.csv": "graph,id,age\ng1,a,1\n",
-            "edges.csv": "graph,source,target\ng1,a,a\n",
-        },
-        (),
-        1,
-        "graphs.csv has no graphs: write one row for each graph.",
     ),
 }
 
