@@ -1,4 +1,4 @@
-"""The paper's synthetic gradient task over 20 connected graphs: ``python benchmarks/gradient_task.py`` (7 minutes).
+"""The paper's synthetic gradient task over 20 connected graphs: ``python benchmarks/gradient_task.py`` (10 minutes).
 
 Trains every network of `omegagnn.analysis.gradient_task` on every graph from three starts, at two learning rates, and
 writes the losses to ``results/gradient_task.json``; ``--quick`` (one start, one rate) prints only.
