@@ -69,6 +69,17 @@ def test_check_finds_right_wrong_and_missing_files(
     assert capsys.readouterr().err.endswith("0 wrong, 1 missing.\n")
 
 
+def test_check_says_where_no_checksum_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unknown = next(file for file, known in find("ppi").checksums.items() if known is None)
+    path = tmp_path / "root" / unknown
+    path.parent.mkdir(parents=True)
+    path.write_text("something")
+    assert main(["data", "check", "ppi", "--json"]) == 1  # its other files are missing
+    states = {row["file"]: row["state"] for row in json.loads(capsys.readouterr().out)}
+    assert states.pop(unknown) == "no checksum known"
+    assert set(states.values()) == {"missing"}
+
+
 def test_check_of_everything_passes_where_nothing_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "check"]) == 0
     captured = capsys.readouterr()

@@ -183,7 +183,7 @@ def test_ctrl_c_ends_with_130_and_one_sentence(tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (130, "", "omegagnn: interrupted by Ctrl-C.\n")
 
 
-@pytest.mark.parametrize("line", [["data", "--help"], ["data", "list"]])
+@pytest.mark.parametrize("line", [["data", "--help"], ["data", "list"], ["data", "audit", "karate"]])
 def test_a_closed_pipe_is_no_accident(line: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -235,6 +236,12 @@ def test_ids_match_whatever_their_type(ids: type, ends: type) -> None:
     assert dataset.graph.to_edge_index()[0].tolist() == [[1], [0]]
 
 
+def test_integer_ids_match_texts_that_are_python_objects() -> None:
+    edges = pd.DataFrame({"source": pd.Series(["2"], dtype=object), "target": pd.Series(["1"], dtype=object)})
+    dataset = from_pandas(pd.DataFrame({"id": [1, 2], "v": [1, 2]}), edges, directed=True)
+    assert dataset.graph.to_edge_index()[0].tolist() == [[1], [0]]
+
+
 def test_an_unknown_integer_id_is_an_edge_to_nowhere() -> None:
     with pytest.raises(DataError, match=r"edges, row 0 \(counted from 0\): the edge's target '9' is no node in nodes"):
         from_pandas(pd.DataFrame({"id": [1, 2], "v": [1, 2]}), pd.DataFrame({"source": [1], "target": [9]}))
@@ -359,6 +366,27 @@ def test_quotes_byte_order_mark_spaces_and_crlf_are_read(tmp_path: Path) -> None
         stream.write(b"a,9,q\r\n")
     with pytest.raises(DataError, match=r"nodes\.csv, line 6: the id 'a' .* was used before \(nodes\.csv, line 2\)"):
         read_source(tmp_path)
+
+
+@pytest.mark.parametrize("storage", ["python", "pyarrow"])
+def test_texts_are_looked_up_alike_with_and_without_pyarrow(tmp_path: Path, storage: str) -> None:
+    write(tmp_path, nodes__csv="id,v\nµ,1\n007,2\nb,3\n", edges__csv="source,target\nµ,007\n007,b\n")
+    with pd.option_context("mode.string_storage", storage):
+        dataset, _ = read_source(tmp_path, Recipe(directed=True))
+        assert dataset.graph.to_edge_index()[0].tolist() == [[0, 1], [1, 2]]
+        (tmp_path / "edges.csv").write_text("source,target\nµ,7\n")
+        with pytest.raises(DataError, match=r"edges\.csv, line 2: the edge's target '7' is no node"):
+            read_source(tmp_path)
+        (tmp_path / "edges.csv").write_text('source,target\n"",b\n')
+        with pytest.raises(DataError, match=r"edges\.csv, line 2: the endpoint in column 'source' is missing"):
+            read_source(tmp_path)
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    people(size=[1, 2, 3, 4]).to_parquet(tmp_path / "nodes.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(WrongUse, match=r"Reading Parquet needs pyarrow: run pip install 'omegagnn\[parquet\]'"):
+        import_tables(tmp_path / "nodes.parquet", EDGES)
 
 
 def test_a_separator_can_be_named(tmp_path: Path) -> None:
