@@ -564,5 +564,7 @@ pytree.register_pytree_node(
     from_dumpable_context=tuple,
     flatten_with_keys_fn=_flatten_with_keys,
 )
+# The file of an exported program holds its example inputs; a Graph is tensors and flags, so torch may unpickle it.
+torch.serialization.add_safe_globals([Graph])
 
 __all__ = ["Graph", "as_graph"]

@@ -172,7 +172,7 @@ class OmegaNet(Grouped):
         if isinstance(x, Tensor) and x.layout != torch.strided:
             x = SparseFeatures(x)
         graph = self.operator(edge_index, x.shape[0], edge_weight)
-        if draws is None and self.training:
+        if draws is None and self.training and self._drops():
             runs = x.shape[1] if len(x.shape) == 3 else self.runs or 1
             draws = Draws.from_torch(runs, self.closing.weight.device)
         f = self.embed(x, graph, draws)
@@ -214,6 +214,10 @@ class OmegaNet(Grouped):
 
     def _activate(self, f: Tensor) -> Tensor:
         return torch.relu(f) if self.activation == "relu" else f
+
+    def _drops(self) -> bool:
+        attention = (conv.dropout for conv in self.convs if isinstance(conv, OmegaGATConv))
+        return max(self.dropout, self.layer_dropout, *attention) > 0
 
     def _random(self, p: float, place: int, draws: Draws | None) -> tuple[float, Tensor | None]:
         """Return probability and key of a dropout, or nothing to do outside training."""

@@ -93,6 +93,8 @@ class Product(Function):
 
 def _aligned(matrix: Tensor) -> Tensor:
     """Return the matrix if it begins on a cache line as fresh memory does, else a copy: the order of a sum depends on it."""
+    if torch.compiler.is_compiling():  # a compiler sees no addresses, and removes the copies it can
+        return matrix.clone(memory_format=torch.contiguous_format)
     if matrix.is_contiguous() and (matrix.storage_offset() * matrix.element_size()) % CACHE_LINE == 0:
         return matrix
     return matrix.clone(memory_format=torch.contiguous_format)

@@ -109,7 +109,7 @@ class SparseFeatures:
         fits = max(*matrix.shape, matrix.values().numel()) < 2**31
         index = torch.int32 if fits else torch.int64
         self.rowptr, self.col = matrix.crow_indices().to(index), matrix.col_indices().to(index)
-        self.value = matrix.values()
+        self.value = matrix.values().clone()  # not a view of a sparse matrix, which compile and fake tensors refuse
         order = torch.sort(self.col, stable=True).indices
         self.order_t = order.to(index)
         rows = torch.repeat_interleave(

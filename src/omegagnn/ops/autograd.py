@@ -57,16 +57,14 @@ class Propagate(Function):
         grad = grad.contiguous()
         need_x, need_omega, need_weight = ctx.needs_input_grad[:3]
         grad_x = grad_omega = grad_weight = None
-        if torch.is_grad_enabled():
-            graph_t = (weight_t, weight, rowptr_t, col_t, rowptr, col)
+        graph_t = (weight_t, weight, rowptr_t, col_t, rowptr, col)
+        if need_omega and not torch.is_grad_enabled():
+            grad_x, grad_omega = PropagateBackward.apply(x, omega, grad, weight_t, rowptr_t, col_t)
+        else:
             if need_x:
                 grad_x = Propagate.apply(grad, omega, *graph_t)
             if need_omega:
                 grad_omega = (x * (Propagate.apply(grad, torch.ones_like(omega), *graph_t) - grad)).sum(1)
-        elif need_omega:
-            grad_x, grad_omega = kernels.propagate_backward(rowptr_t, col_t, weight_t, x, omega, grad)
-        elif need_x:
-            grad_x = kernels.propagate(rowptr_t, col_t, weight_t, grad, omega)
         if need_weight:
             grad_weight = EdgeDot.apply(omega[:, None, :] * grad, x, rowptr, col, rowptr_t, col_t).sum(0)
         return grad_x, grad_omega, grad_weight, None, None, None, None, None
@@ -81,6 +79,29 @@ class Propagate(Function):
             _into_runs(size, x, in_dims[0]).contiguous(), _into_runs(size, omega, in_dims[1]), *graph
         )
         return _out_of_runs(size, folded), 0
+
+
+class PropagateBackward(Function):
+    """The gradients of `Propagate` for x and ω in one kernel, where they need no gradient themselves."""
+
+    @staticmethod
+    def forward(
+        x: Tensor, omega: Tensor, grad: Tensor, weight_t: Tensor, rowptr_t: Tensor, col_t: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        return kernels.propagate_backward(rowptr_t, col_t, weight_t, x, omega, grad)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        """Keep nothing: `Propagate` composes its gradients of itself where they are differentiated."""
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, grad: Tensor, *graph: Tensor
+    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+        size = info.batch_size
+        folded = [_into_runs(size, arg, dim).contiguous() for arg, dim in zip((x, omega, grad), in_dims, strict=False)]
+        grad_x, grad_omega = PropagateBackward.apply(*folded, *graph)
+        return (_out_of_runs(size, grad_x), _out_of_runs(size, grad_omega)), (0, 0)
 
 
 class EdgeDot(Function):
@@ -115,13 +136,26 @@ class EdgeDot(Function):
 
 
 class Attention(Function):
-    """Attention propagation with ω; arguments as in `ops.reference.attention`. Differentiable once."""
+    """Attention propagation with ω; arguments as in `ops.reference.attention`. Differentiable once.
+
+    (Index arrays are spelt out here and below: of a forward pass with ``*arguments`` the compiler misreads the first.)
+    """
 
     @staticmethod
     def forward(
-        x: Tensor, dst: Tensor, src: Tensor, omega: Tensor, key: Tensor, slope: float, p: float, *graph: Tensor
+        x: Tensor,
+        dst: Tensor,
+        src: Tensor,
+        omega: Tensor,
+        key: Tensor,
+        slope: float,
+        p: float,
+        rowptr: Tensor,
+        col: Tensor,
+        rowptr_t: Tensor,
+        col_t: Tensor,
+        order_t: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        rowptr, col = graph[:2]
         return kernels.attention(rowptr, col, x, dst, src, omega, slope, p, key)
 
     @staticmethod
@@ -155,8 +189,13 @@ class AttentionBackward(Function):
         grad: Tensor,
         slope: float,
         p: float,
-        *graph: Tensor,
+        rowptr: Tensor,
+        col: Tensor,
+        rowptr_t: Tensor,
+        col_t: Tensor,
+        order_t: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        graph = (rowptr, col, rowptr_t, col_t, order_t)
         return kernels.attention_backward(*graph, x, dst, src, lse, omega, grad, slope, p, key)
 
     @staticmethod
@@ -188,8 +227,17 @@ class SparseLinear(Function):
     """``dropout(X) W`` for sparse X with gradients for the stored values and W; see `ops.reference.sparse_linear`."""
 
     @staticmethod
-    def forward(value: Tensor, weight: Tensor, key: Tensor, p: float, *matrix: Tensor) -> Tensor:
-        rowptr, col = matrix[:2]
+    def forward(
+        value: Tensor,
+        weight: Tensor,
+        key: Tensor,
+        p: float,
+        rowptr: Tensor,
+        col: Tensor,
+        rowptr_t: Tensor,
+        col_t: Tensor,
+        order_t: Tensor,
+    ) -> Tensor:
         return kernels.sparse_linear(rowptr, col, value, weight, p, key)
 
     @staticmethod
@@ -230,8 +278,18 @@ class SparseLinearBackward(Function):
     """``dropout(X)ᵀ g``, linear in g; its own gradient is `SparseLinear`."""
 
     @staticmethod
-    def forward(value: Tensor, grad: Tensor, key: Tensor, p: float, *matrix: Tensor) -> Tensor:
-        return kernels.sparse_linear_backward(*matrix, value, grad, p, key)
+    def forward(
+        value: Tensor,
+        grad: Tensor,
+        key: Tensor,
+        p: float,
+        rowptr: Tensor,
+        col: Tensor,
+        rowptr_t: Tensor,
+        col_t: Tensor,
+        order_t: Tensor,
+    ) -> Tensor:
+        return kernels.sparse_linear_backward(rowptr, col, rowptr_t, col_t, order_t, value, grad, p, key)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
