@@ -235,10 +235,22 @@ def test_a_terminal_gets_a_drawn_table_and_a_bar_in_colour_unless_forbidden(colo
         "with progress('counting', total=2) as advance:\n    advance(2)\n"
     )
     out = on_terminal([sys.executable, "-c", script], {} if colour else {"NO_COLOR": "1"})
-    assert "┃ name ┃ count ┃" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", out)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", out)
+    assert re.search(r"name +count *\r\none +1", shown)
     assert "100%" in out
     coloured = re.search(r"\x1b\[[0-9;]*3[0-9]", out) is not None
     assert coloured is colour
+
+
+def test_a_narrow_terminal_cuts_what_matters_least() -> None:
+    script = (
+        "from omegagnn.cli.console import show_table\n"
+        "show_table('T', ('name', 'count', 'words'), [['one', '123,456', 'w' * 90]], right=('count',), cut_first=('words',))\n"
+    )
+    (row,) = [line for line in on_terminal([sys.executable, "-c", script], {}).splitlines() if "one" in line]
+    assert "123,456" in row
+    assert row.rstrip().endswith("w…")
+    assert len(row) <= 80
 
 
 def on_terminal(command: list[str], extra: dict[str, str]) -> str:

@@ -10,7 +10,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 
 def show(line: str) -> None:
@@ -23,8 +23,17 @@ def show_json(result: Mapping[str, Any] | Sequence[Any]) -> None:
     print(json.dumps(_finite(result), ensure_ascii=False, allow_nan=False))
 
 
-def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
-    """Print rows as a drawn table on a terminal, as tab-separated lines elsewhere; columns named in `right` are flush right."""
+def show_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[str] = (),
+    cut_first: Sequence[str] = (),
+) -> None:
+    """Print rows as a drawn table on a terminal, as tab-separated lines elsewhere.
+
+    Columns named in `right` are flush right; those in `cut_first` give way where the terminal is narrow.
+    """
     if not sys.stdout.isatty():
         for row in (columns, *rows):
             print("\t".join(row))
@@ -33,11 +42,14 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", header_style="bold")
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    table = Table(title=title, title_justify="left", header_style="bold underline", box=None, padding=(0, 1, 0, 0))
+    for position, column in enumerate(columns):
+        side: Literal["left", "right"] = "right" if column in right else "left"
+        # A header may be cut, a number never.
+        needed = None if column in cut_first else max((len(row[position]) for row in rows), default=None)
+        table.add_column(column, justify=side, overflow="ellipsis", no_wrap=column not in cut_first, min_width=needed)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
     Console().print(table)
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 app = verb_app()
 
-_COLUMNS = ("name", "task", "graphs", "nodes", "edges", "features", "classes", "homophily", "licence", "where")
-_NUMBERS = ("graphs", "nodes", "edges", "features", "classes", "homophily")
+_COLUMNS = ("name", "task", "nodes", "edges", "features", "classes", "homophily", "where", "licence")
+_NUMBERS = ("nodes", "edges", "features", "classes", "homophily")
 
 
 @app.command("list")
@@ -44,7 +44,13 @@ def list_datasets(data_root: DataRoot = None, as_json: AsJson = False) -> None:
     if as_json:
         show_json(found)
         return
-    show_table("Data sets", _COLUMNS, [[_cell(row[key]) for key in _COLUMNS] for row in found], right=_NUMBERS)
+    show_table(
+        "Data sets",
+        _COLUMNS,
+        [[_cell(row[key]) for key in _COLUMNS] for row in found],
+        right=_NUMBERS,
+        cut_first=("licence",),
+    )
 
 
 @app.command()
