@@ -85,7 +85,7 @@ def test_products_and_sums_do_not_know_how_many_they_are(shape: tuple[int, int, 
     summed = node_sum(x.transpose(0, 1))
     for run in range(8):
         assert_same_bits(batched_matmul(x[run], weight[run]), together[run])
-        assert_same_bits(x[run].clone() @ weight[run].clone(), together[run])
+        assert_close(together[run], x[run].double() @ weight[run].double())
         assert_same_bits(node_sum(x[run]), summed[run])
 
 
