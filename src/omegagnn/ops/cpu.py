@@ -30,7 +30,7 @@ _LIKE = {torch.float32: np.float32(0), torch.float64: np.float64(0), torch.int32
 DTYPES = frozenset({torch.float32, torch.float64})
 """What the compiled kernels compute in; other dtypes go to the reference."""
 
-COMPILE_SECONDS = 8
+COMPILE_SECONDS = 5
 """About what it takes to compile the kernels of a training step once, on one ordinary core."""
 
 WORTH_SHARING = 50_000_000
@@ -255,7 +255,16 @@ def sparse_linear_backward(
     if p > 0:
         value = _dropped(value, p, key, value.new_empty(runs, entries))
     value_t = torch.empty_like(value)
-    _run(cpu_elements.reordered, 0, entries, (order_t,), (value, value_t), (), runs if p > 0 else 1)
+    _run(
+        cpu_elements.reordered,
+        value.numel(),
+        entries,
+        (order_t,),
+        (value, value_t),
+        (),
+        value.numel() // max(entries, 1),
+        entries,
+    )
     grad_weight = _fresh(grad, runs, columns, width)
     sizes = (runs, columns, rows, entries if p > 0 else 0, width)
     _run(

@@ -20,6 +20,7 @@ from omegagnn.ops.cpu_kernels import (
     add_wide,
     compiled,
     inlined,
+    kept_on_disk,
     mix,
     over_channels,
     over_lines,
@@ -119,6 +120,7 @@ def _softmax(
                 put(alpha, e, np.exp(score * _steepness(score, one, low_slope)))
 
 
+@kept_on_disk
 @njit(**compiled)
 def attention(
     like: float,
@@ -183,6 +185,7 @@ def _restored(
 _restore = over_lines(_restored)
 
 
+@kept_on_disk
 @njit(**compiled)
 def attention_coefficients(
     like: float,
@@ -269,6 +272,7 @@ def _pulled_rows(
 _pull = over_channels(_pulled_rows, 256)
 
 
+@kept_on_disk
 @njit(**compiled)
 def attention_pull(
     like: float,
@@ -306,6 +310,7 @@ def attention_pull(
                 _pull(like, *channels, *graph, *coefficients, base, *features, sums, width, first, last, *origins)
 
 
+@kept_on_disk
 @njit(**compiled)
 def attention_receivers(
     like: float,
@@ -345,6 +350,7 @@ def attention_receivers(
                 put(sums, (run * rows + i) * heads + head, sum_)
 
 
+@kept_on_disk
 @njit(**compiled)
 def attention_senders(
     like: float,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from omegagnn.ops.cpu_kernels import Address, Pointer, compiled, inlined, over_lines
+from omegagnn.ops.cpu_kernels import Address, Pointer, compiled, inlined, kept_on_disk, over_lines
 from omegagnn.ops.cpu_lanes import at, drawn, every, load, pointer, put, square_root, store
 
 
@@ -34,6 +34,7 @@ def _dropped(
 _drop = over_lines(_dropped)
 
 
+@kept_on_disk
 @njit(**compiled)
 def dropout(
     like: float,
@@ -55,15 +56,16 @@ def dropout(
         _drop(like, begin, end, *places, at(keys, 2 * run), at(keys, 2 * run + 1), threshold, scale)
 
 
+@kept_on_disk
 @njit(**compiled)
 def reordered(
-    like: float, index: int, order: Address, value: Address, out: Address, runs: int, begin: int, end: int
+    like: float, index: int, order: Address, value: Address, out: Address, runs: int, size: int, begin: int, end: int
 ) -> None:
-    """Write the entries of each run in another order; `end` is their number, so this is for one thread."""
+    """Write the entries of each run in another order."""
     values, places, target = pointer(value, like), pointer(order, index), pointer(out, like)
     for run in range(runs):
         for e in range(begin, end):
-            put(target, run * end + e, at(values, run * end + at(places, e)))
+            put(target, run * size + e, at(values, run * size + at(places, e)))
 
 
 @njit(**inlined)
@@ -95,6 +97,7 @@ def _adam_step(
 _step = over_lines(_adam_step)
 
 
+@kept_on_disk
 @njit(**compiled)
 def adam(
     like: float,

@@ -9,13 +9,19 @@ taken in spans as wide as the registers hold.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core.caching import FunctionCache
 
+from omegagnn.ops import random
 from omegagnn.ops.cpu_lanes import (
-    FAST,
+    CONTRACT,
     WIDEST,
     at,
     every,
@@ -41,10 +47,33 @@ inlined = {
     "forceinline": True,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
-    "fastmath": set(FAST),
+    "fastmath": set(CONTRACT),
     "error_model": "numpy",
 }
-compiled = {"nogil": True, "cache": True, "no_cfunc_wrapper": True, "fastmath": set(FAST), "error_model": "numpy"}
+compiled = {"nogil": True, "no_cfunc_wrapper": True, "fastmath": set(CONTRACT), "error_model": "numpy"}
+
+
+@cache
+def _sources() -> str:
+    """Return a digest of all that goes into compiled code, of which numba by itself sees only the kernel's own file."""
+    digest = hashlib.sha256(Path(random.__file__).read_bytes())
+    for file in sorted(Path(__file__).parent.glob("cpu*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+class _SourcesCache(FunctionCache):
+    """numba's cache on disk, whose entries are valid for the sources they were compiled from only."""
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        return (*super()._index_key(sig, codegen), _sources())
+
+
+def kept_on_disk(kernel: Any) -> Any:
+    """Keep the compiled code of a kernel beside its source, or where that cannot be written in the user's cache folder."""
+    with suppress(RuntimeError):  # no folder can be written at all: compile in every process
+        kernel._cache = _SourcesCache(kernel.py_func)
+    return kernel
 
 
 def over_channels(work: Callable[..., None], widest: int = WIDEST) -> Callable[..., None]:
@@ -147,6 +176,7 @@ def _mixed_rows(
 mix = over_channels(_mixed_rows)
 
 
+@kept_on_disk
 @njit(**compiled)
 def propagate(
     like: float,
@@ -207,6 +237,7 @@ def _mixed_rows_backward(
 _mix_backward = over_channels(_mixed_rows_backward)
 
 
+@kept_on_disk
 @njit(**compiled)
 def propagate_backward(
     like: float,
@@ -264,6 +295,7 @@ def _summed_rows(
 _sum = over_channels(_summed_rows)
 
 
+@kept_on_disk
 @njit(**compiled)
 def product(
     like: float,
@@ -316,6 +348,7 @@ def _dotted_rows(
 _dot = over_channels(_dotted_rows, 256)
 
 
+@kept_on_disk
 @njit(**compiled)
 def edge_dot(
     like: float,

@@ -25,8 +25,9 @@ from numba.extending import intrinsic, lower_builtin, models, register_model
 
 from omegagnn.ops.random import GOLDEN, MULTIPLIER_A, MULTIPLIER_B, UNIFORM_BITS
 
-# Sums may be regrouped and contracted to fused multiply-adds; NaN, infinities and their rules stay.
-FAST = ("reassoc", "contract", "arcp", "nsz")
+# A product and a sum may become one fused multiply-add; nothing else is loosened, since x + ω (h − x) for (1 − ω) x + ω h
+# would make NaN of infinity. Only `total` adds in an order of its own.
+CONTRACT = ("contract",)
 
 # Bytes of a row summed in registers at once: AVX-512 has room for 1024, others for 256.
 WIDEST = 1024 if binding.get_host_cpu_features().get("avx512f", False) else 256
@@ -241,7 +242,7 @@ def _define_operator(function: Callable[..., Any], instruction: str) -> None:
 
     @lower_builtin(function, Lanes, Lanes)
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return getattr(builder, instruction)(*args, flags=FAST)
+        return getattr(builder, instruction)(*args, flags=CONTRACT)
 
 
 for _function, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
@@ -269,7 +270,7 @@ def total(typing: Any, span: Any, lanes: Any) -> _Codegen:
         if span.partial:
             value = builder.select(_present(builder, span, left), value, ir.Constant(value.type, None))
         zero = ir.Constant(value.type.element, -0.0)
-        return _call(builder, name, zero.type, [zero, value], FAST)
+        return _call(builder, name, zero.type, [zero, value], ("reassoc",))
 
     return lanes.dtype(span, lanes), generate
 
@@ -326,13 +327,12 @@ def exponential(typing: Any, lanes: Any) -> _Codegen:
             builder.fcmp_ordered(">=", rounded, constant(1 - bias)), builder.fcmp_ordered("<=", rounded, constant(bias))
         )
         k = builder.select(usable, rounded, constant(0.0))  # NaN and infinity have no place in an integer
-        contract = ("contract",)
-        r = builder.fsub(x, builder.fmul(k, constant(ln2_high), flags=contract), flags=contract)
-        r = builder.fsub(r, builder.fmul(k, constant(ln2_low), flags=contract), flags=contract)
+        r = builder.fsub(x, builder.fmul(k, constant(ln2_high), flags=CONTRACT), flags=CONTRACT)
+        r = builder.fsub(r, builder.fmul(k, constant(ln2_low), flags=CONTRACT), flags=CONTRACT)
         series = constant(1 / math.factorial(degree))
         for power in range(degree - 1, -1, -1):
             term = constant(1 / math.factorial(power))
-            series = builder.fadd(builder.fmul(series, r, flags=contract), term, flags=contract)
+            series = builder.fadd(builder.fmul(series, r, flags=CONTRACT), term, flags=CONTRACT)
         exponent = builder.shl(builder.add(builder.fptosi(k, words), word(bias)), word(digits))
         result = builder.fmul(series, builder.bitcast(exponent, vector))
         result = builder.select(too_low, constant(0.0), result)
