@@ -303,3 +303,5 @@ def adam_(
     numbers = (*(each.double() for each in (rate, decay, correction1, correction2)), active)
     arrays = (param, grad, average, square)
     _run(cpu_elements.adam, 8 * param.numel(), size, (), arrays, numbers, beta1, beta2, eps, runs, size)
+    # autograd does not see what is written through an address; without this a stale saved tensor would go unnoticed.
+    torch.autograd.graph.increment_version((param, average, square))
