@@ -171,11 +171,26 @@ def test_dropout_sits_where_the_paper_puts_it() -> None:
     assert_same_bits(net(x, graph, draws=draws), net(x, graph))
 
 
-def test_every_layer_draws_its_own_masks() -> None:
-    net = OmegaNet(6, 64, 4, 3, conv="gat", layer_dropout=0.5, attention_dropout=0.5)
-    draws = Draws(torch.tensor([5]))
-    places = {tuple(draws.key(place).flatten().tolist()) for place in range(8 * net.num_layers)}
-    assert len(places) == 8 * net.num_layers
+class NotedDraws(Draws):
+    """Draws that remember which places asked for a key."""
+
+    def key(self, place: int) -> Tensor:
+        PLACES_ASKED.append(place)
+        return super().key(place)
+
+
+PLACES_ASKED: list[int] = []
+
+
+def test_no_two_dropouts_share_their_key() -> None:
+    PLACES_ASKED.clear()
+    net = OmegaNet(6, 8, 4, 3, 0.5, conv="gat", layer_dropout=0.5, attention_dropout=0.5)
+    net(torch.randn(20, 6), random_graph(20, 60), draws=NotedDraws(torch.tensor([5])))
+    assert len(PLACES_ASKED) == 1 + 4 + 4 + 1
+    assert len(set(PLACES_ASKED)) == len(PLACES_ASKED)
+    PLACES_ASKED.clear()
+    net.eval()(torch.randn(20, 6), random_graph(20, 60), draws=NotedDraws(torch.tensor([5])))
+    assert not PLACES_ASKED
 
 
 def test_dense_and_sparse_features_agree() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from omegagnn.ops import (
     SparseFeatures,
     attention_propagate,
     dropout,
+    fused_twin,
     omega_propagate,
     sparse_linear,
     spmm,
@@ -316,6 +318,34 @@ def test_integer_features_take_the_dtype_of_the_weights() -> None:
     matrix = torch.tensor([[0, 2], [1, 0]]).to_sparse_csr()
     weight = torch.randn(2, 3, dtype=torch.float64)
     assert_same_bits(sparse_linear(SparseFeatures(matrix), weight), matrix.to_dense().double() @ weight)
+
+
+def test_features_move_and_dropout_of_nothing_is_nothing() -> None:
+    features = SparseFeatures(sparse_matrix(5, 4).to_sparse_csr())
+    moved = features.to("meta")
+    assert moved.shape == features.shape
+    assert all(array.device.type == "meta" for array in (*moved.structure, moved.value))
+    back = features.to("cpu")
+    assert_same_bits(back.to_dense(), features.to_dense())
+    x = torch.randn(3, 2)
+    assert dropout(x, 0.0, Draws(torch.tensor([1])).key(0)) is x
+
+
+def test_without_numba_everything_runs_in_plain_torch_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "numba" else find(name))
+    fused_twin.cache_clear()
+    try:
+        x = torch.randn(6, 3)
+        graph = fixed_graphs()[0].graph
+        with pytest.warns(UserWarning, match=r"^numba is not installed: ops on cpu run in plain torch, slower\.$"):
+            first = spmm(graph, x)
+        with use_backend("reference"):
+            assert_same_bits(spmm(graph, x), first)
+        assert fused_twin("cpu") is None
+        assert fused_twin("mps") is None
+    finally:
+        fused_twin.cache_clear()
 
 
 # ---------------------------------------------------------------------------------------------------------- misuse
