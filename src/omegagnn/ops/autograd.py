@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from omegagnn.ops.positional import positional
 from omegagnn.ops.registry import kernels
 
 
@@ -31,6 +32,7 @@ def _refuse_batched(what: str, *dims: int | None) -> None:
         raise NotImplementedError(f"vmap over {what} is not supported: map over the features, ω or the parameters.")
 
 
+@positional
 class Propagate(Function):
     """``(1 − ω) x + ω S x`` with gradients for x, ω and the entries of S; arguments as in `ops.reference.propagate`."""
 
@@ -81,6 +83,7 @@ class Propagate(Function):
         return _out_of_runs(size, folded), 0
 
 
+@positional
 class PropagateBackward(Function):
     """The gradients of `Propagate` for x and ω in one kernel, where they need no gradient themselves."""
 
@@ -104,6 +107,7 @@ class PropagateBackward(Function):
         return (_out_of_runs(size, grad_x), _out_of_runs(size, grad_omega)), (0, 0)
 
 
+@positional
 class EdgeDot(Function):
     """``⟨left_i, right_j⟩`` for each entry ``j → i``, ``[R, E]``: the gradient of a propagation for its weights."""
 
@@ -135,6 +139,7 @@ class EdgeDot(Function):
         return _out_of_runs(size, folded), 0
 
 
+@positional
 class Attention(Function):
     """Attention propagation with ω; arguments as in `ops.reference.attention`. Differentiable once.
 
@@ -175,6 +180,7 @@ class Attention(Function):
         return _vmap_attention(Attention, 5, info, in_dims, args)
 
 
+@positional
 class AttentionBackward(Function):
     """The gradients of `Attention` as a function of their own, so that vmap can fold them into runs as well."""
 
@@ -223,6 +229,7 @@ def _vmap_attention(
     return tuple(_out_of_runs(size, output) for output in outputs), (0,) * len(outputs)
 
 
+@positional
 class SparseLinear(Function):
     """``dropout(X) W`` for sparse X with gradients for the stored values and W; see `ops.reference.sparse_linear`."""
 
@@ -274,6 +281,7 @@ class SparseLinear(Function):
         return _out_of_runs(size, SparseLinear.apply(value, weight.contiguous(), key, p, *matrix)), 0
 
 
+@positional
 class SparseLinearBackward(Function):
     """``dropout(X)ᵀ g``, linear in g; its own gradient is `SparseLinear`."""
 
@@ -316,6 +324,7 @@ class SparseLinearBackward(Function):
         return _out_of_runs(size, SparseLinearBackward.apply(value, grad.contiguous(), key, p, *matrix)), 0
 
 
+@positional
 class Dropout(Function):
     """Dropout by counter: the mask is drawn again in the backward pass instead of being kept."""
 
