@@ -17,7 +17,7 @@ from kill import EPOCHS, torment
 def test_kills_change_no_bit(task: str, kills: int, tmp_path: Path) -> None:
     outcome = torment(task, kills, seed=7, folder=tmp_path)
     assert outcome.kills >= 1
-    assert outcome.resumes == outcome.kills
+    assert outcome.kills - 1 <= outcome.resumes <= outcome.kills  # the last kill may come when all is done
     assert outcome.epochs == 3 * EPOCHS[task]  # three members, no row lost or doubled
     assert outcome.same_weights
     assert outcome.same_rows

@@ -12,7 +12,9 @@ from omegagnn.cli.frame import AsJson, DataRoot, verb_app
 
 if TYPE_CHECKING:
     from omegagnn.training.config import RunConfig
+    from omegagnn.training.engine import Trainer
     from omegagnn.training.fit import Result
+    from omegagnn.training.journal import Journal
 
 app = verb_app()
 
@@ -42,27 +44,19 @@ def train(
 
     Without any argument: ωGCN with 2 layers on the embedded CiteSeer, 10 seeds, no network needed.
     """
-    from omegagnn.data import load
-    from omegagnn.training.config import RunConfig, parse_config, parse_setting, read_config
-    from omegagnn.training.engine import Trainer
     from omegagnn.training.environment import choose_device
-    from omegagnn.training.fit import Result, make_plan, runs_folder
+    from omegagnn.training.fit import Result, runs_folder
     from omegagnn.training.journal import Journal
 
+    journal = Journal(runs_folder(runs_dir), create=resume is None)
     options: dict[str, Any] = {
+        "device": choose_device(device),
         "at_once": runs_at_once,
         "progress": _progress(),
         "checkpoint_seconds": checkpoint_seconds,
     }
-    chosen_device = choose_device(device)
     if resume is not None:
-        journal = Journal(runs_folder(runs_dir), create=False)
-        row = journal.run(resume)
-        import json
-
-        started = parse_config(json.loads(row["config"]))
-        data = load(started.data.name, split=started.data.split, root=data_root)
-        trainer = Trainer.resume(row["run"], journal, data, chosen_device, **options)
+        trainer = _resumed(resume, journal, data_root, options)
     else:
         values: dict[str, Any] = {
             "data.name": dataset,
@@ -72,21 +66,58 @@ def train(
             "model.omega": _number_or_name(omega),
             "training.epochs": epochs,
         }
-        values = {key: value for key, value in values.items() if value is not None}
-        values.update(parse_setting(setting) for setting in settings or ())
-        base = read_config(config) if config is not None else RunConfig()
-        settled = base.with_values(values)
-        data = load(settled.data.name, split=settled.data.split, root=data_root)
-        plan = make_plan(data, settled, seeds, splits, protocol)
-        trainer = Trainer.start(plan, Journal(runs_folder(runs_dir)), chosen_device, **options)
+        settled = _settled(config, {key: value for key, value in values.items() if value is not None}, settings or [])
+        trainer = _started(settled, journal, data_root, options, seeds, splits, protocol)
     for warning in trainer.plan.dataset.warnings:
         note(f"warning: {warning}")
     trainer.train()
-    result = Result(trainer.journal, trainer.run_name)
+    result = Result(journal, trainer.run_name)
     if as_json:
         show_json(result.to_dict())
     else:
-        _show_summary(result, data.task)
+        _show_summary(result, trainer.plan.dataset.task)
+
+
+def _settled(path: Path | None, values: dict[str, Any], settings: list[str]) -> RunConfig:
+    """Return the configuration of the command line: a file or the defaults, then options, then ``--set``."""
+    from omegagnn.training.config import DEFAULT_JOB, RunConfig, parse_setting, read_config
+
+    if path is not None:
+        base = read_config(path)
+    else:
+        base = RunConfig() if "data.name" in values else RunConfig().with_values(DEFAULT_JOB)
+    values.update(parse_setting(setting) for setting in settings)
+    return base.with_values(values)
+
+
+def _started(
+    settled: RunConfig,
+    journal: Journal,
+    data_root: Path | None,
+    options: dict[str, Any],
+    seeds: int,
+    splits: str,
+    protocol: str,
+) -> Trainer:
+    from omegagnn.data import load
+    from omegagnn.training.engine import Trainer
+    from omegagnn.training.fit import make_plan
+
+    data = load(settled.data.name, split=settled.data.split, root=data_root)
+    return Trainer.start(make_plan(data, settled, seeds, splits, protocol), journal, **options)
+
+
+def _resumed(run: str, journal: Journal, data_root: Path | None, options: dict[str, Any]) -> Trainer:
+    import json
+
+    from omegagnn.data import load
+    from omegagnn.training.config import parse_config
+    from omegagnn.training.engine import Trainer
+
+    row = journal.run(run)
+    config = parse_config(json.loads(row["config"]))
+    data = load(config.data.name, split=config.data.split, root=data_root)
+    return Trainer.resume(row["run"], journal, data, **options)
 
 
 def _number_or_name(omega: str | None) -> str | float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 VERBS: dict[str, str] = {
+    "bench": "Measure speed and memory beside the peers.",
     "train": "Train a network and report its accuracy.",
     "data": "List, fetch, check, audit and import data sets.",
 }

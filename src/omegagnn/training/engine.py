@@ -20,7 +20,7 @@ from omegagnn.errors import InterruptedRun, OmegaError, WrongUse
 from omegagnn.training.batch import DTYPES, KEPT, RunBatch
 from omegagnn.training.checkpoint import read_tensors, sha256, write_bytes, write_tensors
 from omegagnn.training.config import RunConfig, parse_config
-from omegagnn.training.environment import describe, peak_mib
+from omegagnn.training.environment import describe, one_thread_where_it_wins, peak_mib
 from omegagnn.training.journal import Journal, Member
 from omegagnn.training.memory import explain_out_of_memory, runs_at_once
 from omegagnn.training.tasks import make_task
@@ -183,7 +183,7 @@ class Trainer:
     def train(self) -> None:
         """Train every member to its end and write the best weights."""
         try:
-            with self._ending_epochs_on_interrupt():
+            with self._ending_epochs_on_interrupt(), one_thread_where_it_wins(self.device):
                 self._train_chunks()
             self._conclude()
         except (KeyboardInterrupt, InterruptedRun):
