@@ -13,12 +13,14 @@ import numpy as np
 from numba import njit
 
 from omegagnn.ops.cpu_kernels import (
+    AHEAD,
     CHUNK,
     TILE,
     Address,
     Pointer,
     add_wide,
     compiled,
+    fetch_limit,
     inlined,
     kept_on_disk,
     mix,
@@ -30,6 +32,7 @@ from omegagnn.ops.cpu_lanes import (
     drawn,
     every,
     exponential,
+    fetch,
     load,
     one_by_one,
     pointer,
@@ -147,6 +150,7 @@ def attention(
 ) -> None:
     """Write (1 − ω) x + ω Ŝ x to y and the log-sum-exp of each row and head to lse; alpha ``[E]`` is room to work in."""
     places, columns, keys, block = pointer(rowptr, index), pointer(col, index), pointer(key, 0), width // heads
+    limit = fetch_limit(places, end, rows * width)
     scores = (pointer(dst, like), pointer(src, like), pointer(lse, like))
     room, features = pointer(alpha, like), (pointer(x, like), pointer(omega, like), pointer(y, like))
     for run in range(runs):
@@ -158,7 +162,7 @@ def attention(
                     draws = (at(keys, 2 * run), at(keys, 2 * run + 1), threshold, scale)
                     _mask(like, at(places, first), at(places, last), room, 0, head, heads, *draws)
                 channels = (head * block, (head + 1) * block)
-                mix(like, *channels, places, columns, room, 0, *features, width, first, last, *origins)
+                mix(like, *channels, places, columns, room, 0, *features, width, first, last, limit, *origins)
 
 
 @njit(**inlined)
@@ -247,6 +251,7 @@ def _pulled_rows(
     width: int,
     begin: int,
     end: int,
+    limit: int,
     origin: int,
     omega_origin: int,
     omega_part: int,
@@ -259,6 +264,8 @@ def _pulled_rows(
         row = load(x, place, span)
         mixed, h = factor * row, every(span, 0)
         for e in range(at(rowptr, j), at(rowptr, j + 1)):
+            if e + AHEAD < limit:
+                fetch(grad, origin + at(col, e + AHEAD) * width + channel, span)
             entry = base + at(order, e)
             g = load(grad, origin + at(col, e) * width + channel, span)
             h = h + every(span, at(kept, entry)) * g
@@ -300,6 +307,7 @@ def attention_pull(
     chunks, block = -(-rows // CHUNK), width // heads
     graph = (pointer(rowptr, index), pointer(col, index), pointer(order, order_index))
     coefficients, sums = (pointer(kept, like), pointer(pull, like)), pointer(grad_omega, 0.0)
+    limit = fetch_limit(graph[0], end, rows * width)
     features = (pointer(x, like), pointer(omega, like), pointer(grad, like), pointer(grad_x, like))
     for run in range(runs):
         for first in range(begin, end, TILE):
@@ -307,7 +315,9 @@ def attention_pull(
             origins = (run * rows * width, run * width, part)
             for head in range(heads):
                 channels, base = (head * block, (head + 1) * block), (run * heads + head) * entries
-                _pull(like, *channels, *graph, *coefficients, base, *features, sums, width, first, last, *origins)
+                _pull(
+                    like, *channels, *graph, *coefficients, base, *features, sums, width, first, last, limit, *origins
+                )
 
 
 @kept_on_disk

@@ -25,6 +25,7 @@ from omegagnn.ops.cpu_lanes import (
     WIDEST,
     at,
     every,
+    fetch,
     full_span,
     last_span,
     length,
@@ -40,6 +41,9 @@ from omegagnn.ops.cpu_lanes import (
 # Rows that are worked on together, before the next channels; rows whose part of a reduction is kept apart.
 TILE = 64
 CHUNK = 32 * TILE
+
+# How many entries ahead a row is fetched where a run's features, from so many numbers on, do not fit the nearer caches.
+AHEAD, FAR = 8, 2**20
 
 Address = int
 Pointer = Any
@@ -118,6 +122,12 @@ def over_lines(work: Callable[..., None]) -> Callable[..., None]:
 
 
 @njit(**inlined)
+def fetch_limit(rowptr: Pointer, end: int, numbers: int) -> int:
+    """Return the entry up to which fetching ahead pays for a table of so many numbers."""
+    return at(rowptr, end) if numbers >= FAR else 0
+
+
+@njit(**inlined)
 def add_wide(sums: Pointer, place: int, span: Any, lanes: Any) -> None:
     """Add lanes to sums kept in float64."""
     doubled = wide_span(span)
@@ -135,10 +145,16 @@ def weighted_sum(
     base: int,
     begin: int,
     end: int,
+    limit: int,
 ) -> Any:
-    """Return the sum over entries ``e`` of ``weight[base + e] · row[col[e]]`` in the channels of a span."""
+    """Return the sum over entries ``e`` of ``weight[base + e] · row[col[e]]`` in the channels of a span.
+
+    Rows are fetched `AHEAD` entries before their turn, for entries below `limit`.
+    """
     result = every(span, 0)
     for e in range(begin, end):
+        if e + AHEAD < limit:
+            fetch(table, origin + at(col, e + AHEAD) * width, span)
         factor = every(span, at(weight, base + e))
         result = result + factor * load(table, origin + at(col, e) * width, span)
     return result
@@ -161,6 +177,7 @@ def _mixed_rows(
     width: int,
     begin: int,
     end: int,
+    limit: int,
     origin: int,
     omega_origin: int,
 ) -> None:
@@ -168,7 +185,7 @@ def _mixed_rows(
     rest = every(span, 1) - factor
     for i in range(begin, end):
         low, high = at(rowptr, i), at(rowptr, i + 1)
-        h = weighted_sum(span, x, origin + channel, width, col, weight, base, low, high)
+        h = weighted_sum(span, x, origin + channel, width, col, weight, base, low, high, limit)
         place = origin + i * width + channel
         store(y, place, span, rest * load(x, place, span) + factor * h)
 
@@ -196,10 +213,11 @@ def propagate(
     """Write (1 − ω) x + ω S x to y."""
     graph = (pointer(rowptr, index), pointer(col, index), pointer(weight, like))
     features = (pointer(x, like), pointer(omega, like), pointer(y, like))
+    limit = fetch_limit(graph[0], end, rows * width)
     for run in range(runs):
         for first in range(begin, end, TILE):
             last = min(first + TILE, end)
-            mix(like, 0, width, *graph, 0, *features, width, first, last, run * rows * width, run * width)
+            mix(like, 0, width, *graph, 0, *features, width, first, last, limit, run * rows * width, run * width)
 
 
 @njit(**inlined)
@@ -217,6 +235,7 @@ def _mixed_rows_backward(
     width: int,
     begin: int,
     end: int,
+    limit: int,
     origin: int,
     omega_origin: int,
     omega_part: int,
@@ -226,7 +245,7 @@ def _mixed_rows_backward(
     change = every(span, 0)
     for j in range(begin, end):
         low, high = at(rowptr, j), at(rowptr, j + 1)
-        h = weighted_sum(span, grad, origin + channel, width, col, weight, 0, low, high)
+        h = weighted_sum(span, grad, origin + channel, width, col, weight, 0, low, high, limit)
         place = origin + j * width + channel
         g = load(grad, place, span)
         store(grad_x, place, span, rest * g + factor * h)
@@ -260,11 +279,12 @@ def propagate_backward(
     chunks = -(-rows // CHUNK)
     graph = (pointer(rowptr, index), pointer(col, index), pointer(weight, like))
     features = (pointer(x, like), pointer(omega, like), pointer(grad, like), pointer(grad_x, like))
+    sums, limit = pointer(grad_omega, 0.0), fetch_limit(graph[0], end, rows * width)
     for run in range(runs):
         for first in range(begin, end, TILE):
             last, part = min(first + TILE, end), (run * chunks + first // CHUNK) * width
             origins = (run * rows * width, run * width, part)
-            _mix_backward(like, 0, width, *graph, *features, pointer(grad_omega, 0.0), width, first, last, *origins)
+            _mix_backward(like, 0, width, *graph, *features, sums, width, first, last, limit, *origins)
 
 
 # ------------------------------------------------------------------------------------- sums of rows, dots of rows
@@ -283,12 +303,13 @@ def _summed_rows(
     width: int,
     begin: int,
     end: int,
+    limit: int,
     origin: int,
     y_origin: int,
 ) -> None:
     for i in range(begin, end):
         low, high = at(rowptr, i), at(rowptr, i + 1)
-        h = weighted_sum(span, table, origin + channel, width, col, weight, base, low, high)
+        h = weighted_sum(span, table, origin + channel, width, col, weight, base, low, high, limit)
         store(y, y_origin + i * width + channel, span, h)
 
 
@@ -316,10 +337,11 @@ def product(
     """Write S times a table to y for S ``[rows, table_rows]``; `entries` lie between the weights of two runs (0: shared)."""
     graph = (pointer(rowptr, index), pointer(col, index), pointer(weight, like))
     features = (pointer(table, like), pointer(y, like))
+    limit = fetch_limit(graph[0], end, table_rows * width)
     for run in range(runs):
         for first in range(begin, end, TILE):
             last, origins = min(first + TILE, end), (run * table_rows * width, run * rows * width)
-            _sum(like, 0, width, *graph, run * entries, *features, width, first, last, *origins)
+            _sum(like, 0, width, *graph, run * entries, *features, width, first, last, limit, *origins)
 
 
 @njit(**inlined)

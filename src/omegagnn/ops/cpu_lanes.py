@@ -204,6 +204,22 @@ def store(typing: Any, pointer: Any, index: Any, span: Any, value: Any) -> _Code
 
 
 @intrinsic
+def fetch(typing: Any, pointer: Any, index: Any, span: Any) -> _Codegen:
+    """Ask for the cache lines of a span from `index` on, to be there when they are loaded."""
+    line = 64 * 8 // span.dtype.bitwidth
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        for first in range(0, span.count, line):
+            place = builder.gep(args[0], [builder.add(args[1], _INT64(first))])
+            # For reading, into the second level of the cache, as data.
+            arguments = [builder.bitcast(place, ir.IntType(8).as_pointer()), _INT32(0), _INT32(2), _INT32(1)]
+            _call(builder, "llvm.prefetch.p0i8", ir.VoidType(), arguments)
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.int64, span), generate
+
+
+@intrinsic
 def wide(typing: Any, lanes: Any) -> _Codegen:
     """Return the lanes in float64, in which long sums are kept."""
     result = Lanes(types.float64, lanes.count)
@@ -245,8 +261,9 @@ def _define_operator(function: Callable[..., Any], instruction: str) -> None:
         return getattr(builder, instruction)(*args, flags=CONTRACT)
 
 
-for _function, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
-    _define_operator(_function, _instruction)
+_define_operator(operator.add, "fadd")
+_define_operator(operator.sub, "fsub")
+_define_operator(operator.mul, "fmul")
 _define_operator(operator.truediv, "fdiv")
 
 
@@ -339,9 +356,6 @@ def exponential(typing: Any, lanes: Any) -> _Codegen:
         return builder.select(too_high, constant(math.inf), result)
 
     return lanes(lanes), generate
-
-
-# ------------------------------------------------------------------------------------------------------- draws
 
 
 @intrinsic
