@@ -11,6 +11,7 @@ import ctypes
 import mmap
 import os
 import sys
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -33,8 +34,8 @@ DTYPES = frozenset({torch.float32, torch.float64})
 COMPILE_SECONDS = 5
 """About what it takes to compile the kernels of a training step once, on one ordinary core."""
 
-WORTH_SHARING = 50_000_000
-"""Multiplications from which on a second thread pays; below, the hand-over costs more than it saves."""
+WORTH_SHARING = 200_000_000
+"""Multiplications (tens of milliseconds) from which a second thread is asked for help: less is done before it wakes."""
 
 LARGE_PAGES_FROM = 8 * 2**20
 """Bytes from which on a result asks for large pages, whose first touch costs a fraction of that of small ones."""
@@ -104,8 +105,8 @@ def _run(
 ) -> None:
     """Call ``kernel(dtypes, addresses, settings, begin, end)`` over ``0 ... size``, shared by threads if `work` is worth it.
 
-    The pieces are more than the threads, so one that is held up leaves the rest to the others; they end at multiples of
-    `CHUNK`, over which reductions run.
+    The caller works as well and the others take pieces as long as there are any, so a thread that is held up, or never
+    gets to start, leaves its share to the rest. Pieces end at multiples of `CHUNK`, over which reductions run.
     """
     likes = []
     for group in (features, indices, order):
@@ -121,10 +122,22 @@ def _run(
     if work < WORTH_SHARING or threads == 1 or size <= CHUNK:
         kernel(*args, 0, size)
         return
-    step = -(-size // (8 * threads * CHUNK)) * CHUNK
-    pieces = [_pool(threads).submit(kernel, *args, begin, min(begin + step, size)) for begin in range(0, size, step)]
-    for piece in pieces:
-        piece.result()
+    step = -(-size // (16 * threads * CHUNK)) * CHUNK
+    pieces = deque(range(0, size, step))
+
+    def take_pieces() -> None:
+        while True:
+            try:
+                begin = pieces.popleft()
+            except IndexError:
+                return
+            kernel(*args, begin, min(begin + step, size))
+
+    helpers = [_pool(threads - 1).submit(take_pieces) for _ in range(threads - 1)]
+    take_pieces()
+    for helper in helpers:
+        if not helper.cancel():
+            helper.result()
 
 
 def _chunked(like: Tensor, rows: int) -> Tensor:
@@ -206,8 +219,10 @@ def attention_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """See `omegagnn.ops.reference.attention_backward`: one pass over edges × channels, three over edges × heads."""
     (runs, rows, width), heads, entries, order = x.shape, dst.size(2), col.numel(), (order_t,)
-    alpha, kept = (_fresh(x, runs, heads, entries) for _ in range(2))
-    pull, parts = x.new_zeros(runs, heads, entries), _chunked(omega, rows)
+    alpha, kept, pull = (_fresh(x, runs, heads, entries) for _ in range(3))
+    parts = _chunked(omega, rows)
+    if not width:
+        pull.zero_()  # where there is nothing to pull, no kernel writes
     grad_x, grad_dst, grad_src = (_fresh(tensor, *tensor.shape) for tensor in (x, dst, src))
     few, many, sizes = runs * entries * heads * 8, runs * entries * width * 2, (runs, rows, entries, heads)
     scores, settings = (dst, src, lse, alpha, kept), (slope, *_drops(p, x.dtype), *sizes)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from omegagnn.ops.cpu_disk import kept_on_disk
 from omegagnn.ops.cpu_kernels import (
     AHEAD,
     CHUNK,
@@ -21,8 +22,8 @@ from omegagnn.ops.cpu_kernels import (
     add_wide,
     compiled,
     fetch_limit,
+    fetch_row,
     inlined,
-    kept_on_disk,
     mix,
     over_channels,
     over_lines,
@@ -32,7 +33,6 @@ from omegagnn.ops.cpu_lanes import (
     drawn,
     every,
     exponential,
-    fetch,
     load,
     one_by_one,
     pointer,
@@ -243,6 +243,7 @@ def _pulled_rows(
     kept: Pointer,
     pull: Pointer,
     base: int,
+    start: int,
     x: Pointer,
     omega: Pointer,
     grad: Pointer,
@@ -264,12 +265,12 @@ def _pulled_rows(
         row = load(x, place, span)
         mixed, h = factor * row, every(span, 0)
         for e in range(at(rowptr, j), at(rowptr, j + 1)):
-            if e + AHEAD < limit:
-                fetch(grad, origin + at(col, e + AHEAD) * width + channel, span)
+            fetch_row(span, grad, origin + channel, width, col, e + AHEAD, limit)
             entry = base + at(order, e)
             g = load(grad, origin + at(col, e) * width + channel, span)
             h = h + every(span, at(kept, entry)) * g
-            put(pull, entry, at(pull, entry) + total(span, mixed * g))
+            dot = total(span, mixed * g)
+            put(pull, entry, dot if channel == start else at(pull, entry) + dot)
         g = load(grad, place, span)
         store(grad_x, place, span, rest * g + factor * h)
         change = change + row * (h - g)
@@ -303,7 +304,7 @@ def attention_pull(
     begin: int,
     end: int,
 ) -> None:
-    """Go over the transpose: write grad_x, add grad_omega (a chunk at a time) and ⟨ω g_i, x_j⟩ of each entry to pull."""
+    """Go over the transpose: write grad_x and ⟨ω g_i, x_j⟩ of each entry to pull, and add grad_omega (a chunk at a time)."""
     chunks, block = -(-rows // CHUNK), width // heads
     graph = (pointer(rowptr, index), pointer(col, index), pointer(order, order_index))
     coefficients, sums = (pointer(kept, like), pointer(pull, like)), pointer(grad_omega, 0.0)
@@ -314,10 +315,9 @@ def attention_pull(
             last, part = min(first + TILE, end), (run * chunks + first // CHUNK) * width
             origins = (run * rows * width, run * width, part)
             for head in range(heads):
-                channels, base = (head * block, (head + 1) * block), (run * heads + head) * entries
-                _pull(
-                    like, *channels, *graph, *coefficients, base, *features, sums, width, first, last, limit, *origins
-                )
+                channels, starts = (head * block, (head + 1) * block), ((run * heads + head) * entries, head * block)
+                places = (width, first, last, limit, *origins)
+                _pull(like, *channels, *graph, *coefficients, *starts, *features, sums, *places)
 
 
 @kept_on_disk

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from omegagnn.ops.cpu_kernels import Address, Pointer, compiled, inlined, kept_on_disk, over_lines
+from omegagnn.ops.cpu_disk import kept_on_disk
+from omegagnn.ops.cpu_kernels import Address, Pointer, compiled, inlined, over_lines
 from omegagnn.ops.cpu_lanes import at, drawn, every, load, pointer, put, square_root, store
 
 

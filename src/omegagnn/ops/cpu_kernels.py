@@ -9,17 +9,12 @@ taken in spans as wide as the registers hold.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from contextlib import suppress
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core.caching import FunctionCache
 
-from omegagnn.ops import random
+from omegagnn.ops.cpu_disk import kept_on_disk
 from omegagnn.ops.cpu_lanes import (
     CONTRACT,
     WIDEST,
@@ -55,29 +50,6 @@ inlined = {
     "error_model": "numpy",
 }
 compiled = {"nogil": True, "no_cfunc_wrapper": True, "fastmath": set(CONTRACT), "error_model": "numpy"}
-
-
-@cache
-def _sources() -> str:
-    """Return a digest of all that goes into compiled code, of which numba by itself sees only the kernel's own file."""
-    digest = hashlib.sha256(Path(random.__file__).read_bytes())
-    for file in sorted(Path(__file__).parent.glob("cpu*.py")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
-class _SourcesCache(FunctionCache):
-    """numba's cache on disk, whose entries are valid for the sources they were compiled from only."""
-
-    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        return (*super()._index_key(sig, codegen), _sources())
-
-
-def kept_on_disk(kernel: Any) -> Any:
-    """Keep the compiled code of a kernel beside its source, or where that cannot be written in the user's cache folder."""
-    with suppress(RuntimeError):  # no folder can be written at all: compile in every process
-        kernel._cache = _SourcesCache(kernel.py_func)
-    return kernel
 
 
 def over_channels(work: Callable[..., None], widest: int = WIDEST) -> Callable[..., None]:
@@ -128,6 +100,13 @@ def fetch_limit(rowptr: Pointer, end: int, numbers: int) -> int:
 
 
 @njit(**inlined)
+def fetch_row(span: Any, table: Pointer, origin: int, width: int, col: Pointer, entry: int, limit: int) -> None:
+    """Ask for the row of an entry below the limit."""
+    if entry < limit:
+        fetch(table, origin + at(col, entry) * width, span)
+
+
+@njit(**inlined)
 def add_wide(sums: Pointer, place: int, span: Any, lanes: Any) -> None:
     """Add lanes to sums kept in float64."""
     doubled = wide_span(span)
@@ -153,8 +132,7 @@ def weighted_sum(
     """
     result = every(span, 0)
     for e in range(begin, end):
-        if e + AHEAD < limit:
-            fetch(table, origin + at(col, e + AHEAD) * width, span)
+        fetch_row(span, table, origin, width, col, e + AHEAD, limit)
         factor = every(span, at(weight, base + e))
         result = result + factor * load(table, origin + at(col, e) * width, span)
     return result
