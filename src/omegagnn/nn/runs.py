@@ -56,18 +56,34 @@ def batched_matmul(left: Tensor, right: Tensor) -> Tensor:
 class Product(Function):
     """``op(left) op(right)`` a run, where a true flag transposes a factor; its gradients are two more of the same."""
 
-    generate_vmap_rule = True
-
     @staticmethod
     def forward(left: Tensor, right: Tensor, flip_left: bool, flip_right: bool) -> Tensor:
         """Multiply."""
         if left.device.type != "cpu":
             return torch.bmm(left.mT if flip_left else left, right.mT if flip_right else right)
-        products = []
-        for factors in zip(left.split(1), right.split(1), strict=True):
-            one, other = map(_aligned, factors)
-            products.append(_product(one.mT if flip_left else one, other.mT if flip_right else other))
-        return products[0] if len(products) == 1 else torch.cat(products)
+        ones = [one.mT if flip_left else one for one in map(_aligned, left.split(1))]
+        others = [other.mT if flip_right else other for other in map(_aligned, right.split(1))]
+        rows, columns = ones[0].size(1), others[0].size(2)
+        if len(ones) == 1:
+            return _product(ones[0], others[0])
+        if rows * columns * left.element_size() % CACHE_LINE or torch.compiler.is_compiling():
+            return torch.cat([_product(one, other) for one, other in zip(ones, others, strict=True)])
+        products = left.new_empty(len(ones), rows, columns)  # every run of it begins on a cache line
+        for one, other, place in zip(ones, others, products.split(1), strict=True):
+            _product(one, other, place)
+        return products
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], left: Tensor, right: Tensor, flip_left: bool, flip_right: bool
+    ) -> tuple[Tensor, int]:
+        """Make more runs of a mapped dimension."""
+        folded = []
+        for factor, dim in ((left, in_dims[0]), (right, in_dims[1])):
+            moved = factor.expand(info.batch_size, *factor.shape) if dim is None else factor.movedim(dim, 0)
+            folded.append(moved.flatten(0, 1))
+        products = Product.apply(*folded, flip_left, flip_right)
+        return products.unflatten(0, (info.batch_size, -1)), 0
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -95,11 +111,12 @@ class Product(Function):
         return grad_left, grad_right, None, None
 
 
-def _product(left: Tensor, right: Tensor) -> Tensor:
+def _product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
     """Multiply one run; a product of few columns is made as rows, which the library does several times faster."""
     if right.size(2) < FEW_COLUMNS <= left.size(1):
-        return torch.bmm(right.mT.contiguous(), left.mT).mT.contiguous()
-    return torch.bmm(left, right)
+        narrow = torch.bmm(right.mT.contiguous(), left.mT).mT
+        return narrow.contiguous() if out is None else out.copy_(narrow)
+    return torch.bmm(left, right) if out is None else torch.bmm(left, right, out=out)
 
 
 def _aligned(matrix: Tensor) -> Tensor:
