@@ -252,9 +252,12 @@ class OmegaGATConv(OmegaConv):
 
     def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return what each node adds to a score as receiver and as sender, each ``[n, heads]`` (``[n, R, heads]``)."""
-        both = torch.stack([self.att_dst, self.att_src], dim=-3)  # [2, heads, d], with runs in front
-        # Head h reads the h-th block of channels only: [heads · d, 2 · heads] with zeros off the diagonal blocks.
-        maps = torch.diag_embed(both.movedim(-1, -3), dim1=-4, dim2=-1).flatten(-4, -3).flatten(-2)
+        if self.heads == 1:
+            maps = torch.cat([self.att_dst, self.att_src], dim=-2).mT
+        else:
+            # Head h reads the h-th block of channels only: [heads · d, 2 · heads] with zeros off the diagonal blocks.
+            both = torch.stack([self.att_dst, self.att_src], dim=-3)  # [2, heads, d], with runs in front
+            maps = torch.diag_embed(both.movedim(-1, -3), dim1=-4, dim2=-1).flatten(-4, -3).flatten(-2)
         if self.att_weight is not None:  # W meets a before x does
             maps = batched_matmul(self.att_weight, maps)
         dst, src = run_matmul(x, maps).chunk(2, dim=-1)
