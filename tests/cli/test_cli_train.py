@@ -119,7 +119,9 @@ def test_runs_are_listed_shown_exported_and_deleted(tmp_path: Path, capsys: pyte
 
 
 def test_a_rule_that_does_not_apply_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    still = [f"training.lr_{group}=0" for group in ("gnn", "oc", "omega")]  # nothing moves, so patience runs out at once
+    still = [
+        f"training.lr_{group}=0" for group in ("gnn", "oc", "omega")
+    ]  # nothing moves, so patience runs out at once
     arguments = [part for value in [*still, "training.patience=1"] for part in ("--set", value)]
     assert call("train", "karate", "--seeds", "2", *arguments, "--runs-dir", tmp_path) == 0
     assert call("runs", "show", "last", "--runs-dir", tmp_path) == 0
@@ -131,7 +133,15 @@ def test_ctrl_c_saves_and_the_run_goes_on(tmp_path: Path) -> None:
     arguments = ["train", "karate", "--seeds", "2", "--set", "training.epochs=600", "--set", "training.patience=null"]
     command = [sys.executable, "-m", "omegagnn", *arguments, "--runs-dir", str(tmp_path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        # A shell's background jobs ignore the signal, and so would their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith("training "):
