@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -65,6 +66,7 @@ def peak_growth_mib(step: Step) -> float | None:
     """Return by how much a step raises the process's resident memory at its highest, or None where Linux is not there."""
     reset, status = Path("/proc/self/clear_refs"), Path("/proc/self/status")
     step()
+    _give_back_free_memory()
     try:
         reset.write_text("5")
     except OSError:
@@ -72,6 +74,13 @@ def peak_growth_mib(step: Step) -> float | None:
     before = _field(status, "VmRSS")
     step()
     return max(0.0, (_field(status, "VmHWM") - before) / 1024)
+
+
+def _give_back_free_memory() -> None:
+    """Let the C library hand freed memory back, or a step would reuse it unseen."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def _field(status: Path, name: str) -> int:
