@@ -68,11 +68,9 @@ class RunBatch:
         return net.to(device=self.device, dtype=DTYPES[self.config.training.precision])
 
     def _make_adam(self) -> RunAdam:
-        dtype = DTYPES[self.config.training.precision]
-
         def column(name: str) -> Tensor:
             values = [settings.get(name, getattr(self.config.training, name)) for settings in self.settings]
-            return torch.tensor(values, dtype=dtype, device=self.device)
+            return torch.tensor(values, dtype=torch.float64, device=self.device)
 
         groups = self.net.grouped_parameters()
         rates = {group: column(rate) for group, (rate, _) in RATES.items()}

@@ -55,7 +55,7 @@ class RunAdam:
     def step(self, active: Tensor, factor: float = 1.0) -> None:
         """Move the active runs ``[R]`` (bool) by one step with rates times `factor`."""
         self.steps += 1
-        ones = torch.ones_like(active, dtype=next(self.parameters()).dtype)
+        ones = torch.ones_like(active, dtype=torch.float64)  # as the kernel takes them, so that nothing is converted
         correction1, correction2 = ones * (1 - BETA1**self.steps), ones * (1 - BETA2**self.steps)
         for name, parameters in self.groups.items():
             rate, decay = self.rates[name] * factor, self.decays[name]
