@@ -42,7 +42,9 @@ def test_the_same_plan_is_trained_once_and_other_settings_anew(
     assert len(journal.runs()) == 2
 
 
-def test_a_run_that_was_only_begun_goes_on_to_the_same_bits(tmp_path: Path, trained_once: Callable[..., Result]) -> None:
+def test_a_run_that_was_only_begun_goes_on_to_the_same_bits(
+    tmp_path: Path, trained_once: Callable[..., Result]
+) -> None:
     whole = trained_once(_plan(1e-3), Journal(tmp_path / "whole"))
     journal = Journal(tmp_path / "broken")
     broken = Trainer.start(_plan(1e-3), journal, torch.device("cpu")).run_name
