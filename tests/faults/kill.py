@@ -85,7 +85,8 @@ def torment(task: str, kills: int, seed: int, folder: Path) -> Outcome:
                 if draw.random() < 0.002:
                     break
                 time.sleep(0.01)
-            time.sleep(draw.uniform(0, max(0.05, 2 * lasted / kills)))
+            # All waits together stay below the time an undisturbed training takes, so that every kill finds it under way.
+            time.sleep(draw.uniform(0, 0.7 * lasted / kills))
             outcome.kills_in_training += len(journal.epochs(run)) > before
             if victim.poll() is None:
                 victim.send_signal(signal.SIGKILL)
