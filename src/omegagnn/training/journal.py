@@ -62,9 +62,10 @@ class Member:
 class Journal:
     """The SQLite file of a runs folder."""
 
-    def __init__(self, folder: Path, *, create: bool = True) -> None:
+    def __init__(self, folder: Path | str, *, create: bool = True) -> None:
         """Open the journal of `folder`, making both where they are missing."""
-        self.folder, self.path = folder, folder / "journal.sqlite"
+        self.folder = folder = Path(folder)
+        self.path = folder / "journal.sqlite"
         if not create and not self.path.exists():
             raise WrongUse(f"There is no journal in {folder}: train something first, or pass --runs-dir.")
         try:
