@@ -12,6 +12,7 @@ from torch import Tensor
 from omegagnn.graph import Graph
 from omegagnn.ops.autograd import Attention, Dropout, Propagate, SparseLinear
 from omegagnn.ops.random import Draws
+from omegagnn.ops.reference import receivers
 from omegagnn.ops.registry import fused_twin, use_backend
 
 
@@ -112,10 +113,7 @@ class SparseFeatures:
         self.value = matrix.values().clone()  # not a view of a sparse matrix, which compile and fake tensors refuse
         order = torch.sort(self.col, stable=True).indices
         self.order_t = order.to(index)
-        rows = torch.repeat_interleave(
-            torch.arange(matrix.size(0), dtype=index, device=self.col.device), self.rowptr.diff()
-        )
-        self.col_t = rows[order]
+        self.col_t = receivers(self.rowptr, self.col.numel())[order]
         self.rowptr_t = torch.zeros(matrix.size(1) + 1, dtype=index, device=self.col.device)
         self.rowptr_t[1:] = torch.bincount(self.col, minlength=matrix.size(1)).cumsum(0)
 
@@ -129,7 +127,7 @@ class SparseFeatures:
 
     def to_dense(self) -> Tensor:
         """Return the dense matrix."""
-        rows = torch.repeat_interleave(torch.arange(self.shape[0], device=self.col.device), self.rowptr.diff())
+        rows = receivers(self.rowptr, self.col.numel()).long()
         dense = torch.zeros(self.shape, dtype=self.value.dtype, device=self.value.device)
         return dense.index_put((rows, self.col.long()), self.value, accumulate=True)
 

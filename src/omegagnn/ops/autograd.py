@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from omegagnn.ops.positional import positional
+from omegagnn.ops.reference import receivers
 from omegagnn.ops.registry import kernels
 
 
@@ -123,7 +124,7 @@ class EdgeDot(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         # Second derivatives by edge weight are rare (explainers): gather and scatter in plain torch.
         left, right, rowptr, col, _, _ = ctx.saved_tensors
-        row = torch.repeat_interleave(torch.arange(rowptr.numel() - 1, device=col.device), rowptr.diff().long())
+        row = receivers(rowptr, col.numel())
         grad = grad[..., None]
         grad_left = torch.zeros_like(left).index_add(1, row, grad * right[:, col])
         grad_right = torch.zeros_like(right).index_add(1, col, grad * left[:, row])

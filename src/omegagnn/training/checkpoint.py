@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +12,23 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from omegagnn.data.cache import replacing
 from omegagnn.errors import OmegaError
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file whole or not at all: to a neighbour first, forced to disk, then renamed over the old one."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(partial, "wb") as file:
+        with replacing(path) as part, part.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, path)
         _sync_folder(path.parent)
     except OSError as error:
         kept = "the last good one is kept" if path.exists() else "nothing was left behind"
         raise OmegaError(
             f"{path} could not be written ({error.strerror}): make room or choose another folder; {kept}."
         ) from None
-    finally:
-        with suppress(OSError):  # on a read-only file system even the absent file cannot be removed
-            partial.unlink(missing_ok=True)
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from omegagnn.data.cache import replacing
 from omegagnn.errors import OmegaError, WrongUse
 from omegagnn.training.protocol import Curve, ValidationCurve
 
@@ -225,6 +225,8 @@ class Journal:
         """Write the epochs joined with run and member facts to .parquet, .csv or .json (by the name's ending)."""
         import pandas as pd
 
+        if path.suffix not in (".parquet", ".csv", ".json"):
+            raise WrongUse(f"{path.name} must end in .parquet, .csv or .json to say what to write.")
         query = (
             "SELECT runs.run, dataset, task, model, preset, protocol, config_hash, seed, split, split_hash, settings, epochs.* "
             "FROM epochs JOIN runs USING (run) JOIN members USING (run, member) ORDER BY runs.created, run, member, epoch"
@@ -235,15 +237,9 @@ class Journal:
             ".csv": frame.to_csv,
             ".json": frame.to_json,
         }
-        if path.suffix not in writers:
-            raise WrongUse(f"{path.name} must end in .parquet, .csv or .json to say what to write.")
         options: dict[str, Any] = {"orient": "records"} if path.suffix == ".json" else {"index": False}
-        partial = path.with_name(f".{path.name}.{time.time_ns()}{path.suffix}")
-        try:
-            writers[path.suffix](partial, **options)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with replacing(path) as part:
+            writers[path.suffix](part, **options)
 
 
 def _explain(path: Path, error: Exception) -> str:
