@@ -173,6 +173,7 @@ class Trainer:
         facts = {
             "config": self.plan.config.model_dump(mode="json"),
             "preset": self.plan.preset,
+            "features": self.plan.dataset.num_features,
             "classes": self.plan.dataset.num_classes,
             "runs_at_once": self.at_once,
         }

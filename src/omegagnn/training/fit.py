@@ -20,7 +20,7 @@ from omegagnn.nn.groups import Grouped
 from omegagnn.training.build import build_net
 from omegagnn.training.checkpoint import read_tensors
 from omegagnn.training.config import RunConfig, parse_config
-from omegagnn.training.engine import MODEL, Plan, Progress, Trainer
+from omegagnn.training.engine import CONFIG, MODEL, Plan, Progress, Trainer
 from omegagnn.training.environment import choose_device
 from omegagnn.training.journal import Journal
 from omegagnn.training.metrics import Summary, summarise
@@ -80,26 +80,24 @@ class Result:
     def _weights(self) -> dict[str, torch.Tensor]:
         return read_tensors(self.folder / MODEL)[0]
 
-    def network(self, member: int = 0, rule: str = "honest", *, in_channels: int | None = None) -> Grouped:
+    def network(self, member: int = 0, rule: str = "honest") -> Grouped:
         """Return the network of one member with its best weights, as a batch of one run."""
         prefix = f"{rule}/"
         state = {n[len(prefix) :]: t[member : member + 1] for n, t in self._weights.items() if n.startswith(prefix)}
         state.pop("epoch")
-        opening = state.get("opening.weight")
-        if opening is None and in_channels is None:
-            raise WrongUse("A baseline does not tell its input size: pass in_channels.")
-        width = opening.size(1) if opening is not None else in_channels
-        task = self.row["task"]
-        net = build_net(self.config.model, int(width or 0), self._num_classes, task, torch.tensor([0]))
+        sizes = self.facts
+        net = build_net(self.config.model, sizes["features"], sizes["classes"], self.row["task"], torch.tensor([0]))
         with torch.no_grad():
             named = {**dict(net.named_parameters()), **dict(net.named_buffers())}
             for name, tensor in named.items():
                 tensor.copy_(state[name])
         return net.eval()
 
-    @property
-    def _num_classes(self) -> int:
-        return int(json.loads((self.folder / "config.json").read_text())["classes"])
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What was written down when the run began: its configuration, and the sizes of its data."""
+        found: dict[str, Any] = json.loads((self.folder / CONFIG).read_text(encoding="utf-8"))
+        return found
 
     @cached_property
     def omega(self) -> dict[str, Any] | None:
