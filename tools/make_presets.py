@@ -161,7 +161,9 @@ def semi() -> Iterator[tuple[str, Tree]]:
             rows = [f"Table 12 (settings): {MODELS[model]}, {TITLES[data]}", f"Table {table} (accuracy)"]
             rows += ["Table 15 (run times)"] if (data, scope, depth) == ("cora", "channel", 2) else []
             tree = _semi_tree(data, rows, float(score), int(table))
-            tree["about"] = f"{MODELS[model]}, {depth} layers, {_scope(scope)}, on {TITLES[data]} with 20 labels a class"
+            tree["about"] = (
+                f"{MODELS[model]}, {depth} layers, {_scope(scope)}, on {TITLES[data]} with 20 labels a class"
+            )
             tree["model"] = omega_model(
                 model, paper(depth), paper(number(cells[6])), scope, paper(number(cells[7])), is_node=True
             )
@@ -179,7 +181,9 @@ def semi() -> Iterator[tuple[str, Tree]]:
             "channels": assumed(number(cells[6]), same),
             "dropout": assumed(number(cells[7]), same),
         }
-        rates = {rate: assumed(number(cell), same) for rate, cell in zip(RATES, cells, strict=False) if "omega" not in rate}
+        rates = {
+            rate: assumed(number(cell), same) for rate, cell in zip(RATES, cells, strict=False) if "omega" not in rate
+        }
         tree["training"] = {**rates, **tree["training"]}
         yield _name("semi", tree), tree
 
@@ -200,7 +204,9 @@ def _semi_tree(data: str, rows: list[str], score: float, table: int) -> Tree:
 def full() -> Iterator[tuple[str, Tree]]:
     for model, data, *cells, table, score in rows_of(FULL):
         arxiv = data == "ogbn-arxiv"
-        shallow = "no depth is published for these splits; at the published rates deep networks leave their start at once"
+        shallow = (
+            "no depth is published for these splits; at the published rates deep networks leave their start at once"
+        )
         depth = paper(8) if arxiv else assumed(2, shallow)
         like = "the paper leaves the cell empty; as in its other rows"
         channels = assumed(64, like) if cells[6] == "-" else paper(number(cells[6]))
@@ -208,7 +214,11 @@ def full() -> Iterator[tuple[str, Tree]]:
         tree: Tree = {
             "about": f"{MODELS[model]}, {depth['value']} layers, on {TITLES[data]}, fully supervised",
             "rows": [f"Table 13 (settings): {MODELS[model]}, {TITLES[data]}", f"Table {table} (accuracy)"],
-            "published": {"score": float(score), "where": f"Table {table}", "rule": paper("gcnii", "'the scheme of' GCNII")},
+            "published": {
+                "score": float(score),
+                "where": f"Table {table}",
+                "rule": paper("gcnii", "'the scheme of' GCNII"),
+            },
             "seeds": assumed(1, "the paper averages over the splits") if not arxiv else assumed(10),
             "data": {
                 "name": paper(data),
@@ -225,7 +235,9 @@ def full() -> Iterator[tuple[str, Tree]]:
             },
         }
         if arxiv:
-            tree["model"]["activation"]["note"] = tree["model"]["norm"]["note"] = "the script has batch norm instead of ReLU"
+            tree["model"]["activation"]["note"] = tree["model"]["norm"]["note"] = (
+                "the script has batch norm instead of ReLU"
+            )
         yield _name("full", tree), tree
 
 
@@ -261,7 +273,9 @@ def inductive() -> Iterator[tuple[str, Tree]]:
                 "schedule": CONSTANT,
             },
         }
-        tree["model"]["activation"]["note"] = tree["model"]["norm"]["note"] = "the script has batch norm instead of ReLU"
+        tree["model"]["activation"]["note"] = tree["model"]["norm"]["note"] = (
+            "the script has batch norm instead of ReLU"
+        )
         yield _name("inductive", tree), tree
 
 
@@ -275,7 +289,9 @@ def graph() -> Iterator[tuple[str, Tree]]:
             "seeds": assumed(1, "one a fold"),
             "data": {
                 "name": paper(data),
-                "split": paper("kfold:10", "how the folds are drawn, and that a tenth of each training part validates, is ours"),
+                "split": paper(
+                    "kfold:10", "how the folds are drawn, and that a tenth of each training part validates, is ours"
+                ),
                 "row_normalize": assumed(False, "its features are one-hot labels"),
                 "symmetrize": SYMMETRIC,
             },
@@ -312,19 +328,21 @@ def tuned() -> Iterator[tuple[str, Tree]]:
         fixed |= {key: value for key, value in settings["rows"][ours].items() if key != "choices"}
         fixed |= {"data.name": "cora", "model.layers": row["layers"], "training.epochs": row["epochs_at_most"]}
         chosen = {f"training.{key}": value for key, value in row["chosen"].items()}
-        about = f"ωGCN, {row['layers']} layers, on Cora with 20 labels a class: a small rate for K, chosen on validation"
+        about = (
+            f"ωGCN, {row['layers']} layers, on Cora with 20 labels a class: a small rate for K, chosen on validation"
+        )
         yield _tuned(about, "results/depth_cora.json", fixed, chosen, settings["seeds"], row["test"])
     study = json.loads((ROOT / "results" / "default_job.json").read_text(encoding="utf-8"))
-    fixed = {key: study["settings"][key] for key in study["settings"] if key.startswith(("data.", "model.", "training."))}
+    fixed = {
+        key: study["settings"][key] for key in study["settings"] if key.startswith(("data.", "model.", "training."))
+    }
     chosen = {f"training.{key}": study["chosen"][key] for key in ("lr_gnn", "lr_oc", "wd_oc", "lr_omega")}
     chosen["model.dropout"] = study["chosen"]["dropout"]
     about = "ωGCN, 2 layers, on CiteSeer with 20 labels a class: the default job, chosen on validation"
     yield _tuned(about, "results/default_job.json", fixed, chosen, study["settings"]["seeds"], None)
 
 
-def _tuned(
-    about: str, file: str, fixed: Tree, chosen: Tree, seeds: int, test: Tree | None
-) -> tuple[str, Tree]:
+def _tuned(about: str, file: str, fixed: Tree, chosen: Tree, seeds: int, test: Tree | None) -> tuple[str, Tree]:
     """Return a preset of a study: what it chose is measured, what it held fixed is assumed."""
     tree: Tree = {
         "about": about,

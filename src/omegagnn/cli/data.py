@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from omegagnn.cli.completion import dataset_names
 from omegagnn.cli.console import note, show, show_json, show_table
 from omegagnn.cli.frame import AsJson, DataRoot, verb_app
 
@@ -54,7 +55,10 @@ def list_datasets(data_root: DataRoot = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def fetch(name: Annotated[str, typer.Argument(help="Name of a benchmark.")], data_root: DataRoot = None) -> None:
+def fetch(
+    name: Annotated[str, typer.Argument(help="Name of a benchmark.", autocompletion=dataset_names)],
+    data_root: DataRoot = None,
+) -> None:
     """Have the raw files of a benchmark in place, downloading what is missing."""
     from omegagnn.data.loading import fetch as fetch_files
 
@@ -67,7 +71,10 @@ def fetch(name: Annotated[str, typer.Argument(help="Name of a benchmark.")], dat
 
 @app.command()
 def check(
-    name: Annotated[str | None, typer.Argument(help="Name of a benchmark [default: all].", show_default=False)] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Name of a benchmark [default: all].", show_default=False, autocompletion=dataset_names),
+    ] = None,
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -87,7 +94,12 @@ def check(
 
 @app.command()
 def audit(
-    name: Annotated[str, typer.Argument(metavar="NAME|FOLDER|FILE", help="A data set, or files as for `data import`.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|FOLDER|FILE", help="A data set, or files as for `data import`.", autocompletion=dataset_names
+        ),
+    ],
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page with charts as well.")
     ] = None,

@@ -7,15 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
+from omegagnn.cli.completion import protocol_names, run_names
 from omegagnn.cli.console import note, show, show_json, show_table
 from omegagnn.cli.frame import AsJson, verb_app
+from omegagnn.errors import WrongUse
 
 app = verb_app()
+
+FORMATS = ("parquet", "csv", "json", "tensorboard")
 
 RunsDir = Annotated[
     Path | None, typer.Option("--runs-dir", help="Where runs are kept [default: $OMEGAGNN_RUNS, else ./runs].")
 ]
-Run = Annotated[str, typer.Argument(help="Name of a run, its beginning, or 'last'.")]
+Run = Annotated[
+    str, typer.Argument(help="Name of a run, its beginning, or 'last'.", autocompletion=run_names, show_default=False)
+]
 
 
 def _journal(runs_dir: Path | None) -> Any:
@@ -30,18 +36,18 @@ def list_runs(runs_dir: RunsDir = None, as_json: AsJson = False) -> None:
     """Show all runs, newest first."""
     runs = _journal(runs_dir).runs()
     if as_json:
-        show_json(
-            [{key: run[key] for key in ("run", "created", "status", "dataset", "model", "protocol")} for run in runs]
-        )
+        keys = ("run", "created", "status", "dataset", "model", "preset", "protocol")
+        show_json([{key: run[key] for key in keys} for run in runs])
         return
-    rows = [[run["run"], run["created"], run["status"], run["protocol"], f"{run['seconds']:.1f}"] for run in runs]
-    show_table("Runs", ["run", "created", "status", "protocol", "seconds"], rows, right=["seconds"])
+    columns = ["run", "created", "status", "preset", "protocol", "seconds"]
+    rows = [[*(run[key] or "" for key in columns[:-1]), f"{run['seconds']:.1f}"] for run in runs]
+    show_table("Runs", columns, rows, right=["seconds"])
 
 
 @app.command("show")
 def show_run(
     run: Run,
-    protocol: Annotated[str, typer.Option(help="A rule of selection, or all.")] = "all",
+    protocol: Annotated[str, typer.Option(help="A rule of selection, or all.", autocompletion=protocol_names)] = "all",
     runs_dir: RunsDir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -51,33 +57,81 @@ def show_run(
 
     journal = _journal(runs_dir)
     result = Result(journal, journal.run(run)["run"])
+    if protocol != "all" and protocol not in PROTOCOLS:
+        raise WrongUse(f"There is no protocol {protocol!r}: choose one of all, {', '.join(PROTOCOLS)}.")
     found: dict[str, Any] = {}
     for name in PROTOCOLS if protocol == "all" else [protocol]:
         try:
-            found[name] = (result.test(name), result.outcome(name).optimistic)
+            found[name] = result.test(name)
         except NotApplicable as reason:
             if protocol != "all":
                 raise
-            found[name] = (str(reason), PROTOCOLS[name].optimistic)
-    if as_json:
-        scores = {name: None if isinstance(test, str) else test.to_dict() for name, (test, _) in found.items()}
-        show_json({"run": result.run, "status": result.row["status"], "test": scores})
-        return
+            found[name] = str(reason)
     row = result.row
+    if as_json:
+        scores = {name: None if isinstance(test, str) else test.to_dict() for name, test in found.items()}
+        facts = {key: row[key] for key in ("status", "dataset", "model", "preset", "preset_hash", "config_hash")}
+        show_json({"run": result.run, **facts, "split_hashes": result.split_hashes, "test": scores})
+        return
     show(f"{result.run}  ({row['status']}, {row['created']}, {row['seconds']:.1f} s, {row['parameters']} parameters)")
     show(result.config.to_yaml().rstrip())
-    rows = [
-        [name, "optimistic" if optimistic else "validation", str(test)] for name, (test, optimistic) in found.items()
-    ]
-    show_table("Test score in per cent", ["rule", "selects on", "mean"], rows)
+    if row["preset"] is not None:
+        show(f"preset: {row['preset']}  # {row['preset_hash']}")
+    show(f"configuration hash: {row['config_hash']}")
+    for name, digest in _splits(journal.members(result.run)).items():
+        show(f"split {name}: {digest}")
+    columns = ["rule", "selects on", "mean", "sd", "low", "high", "runs", "reason"]
+    rows = [[name, _looks_at(name), *_cells(test)] for name, test in found.items()]
+    show_table("Test score in per cent", columns, rows, right=columns[2:7], cut_first=["reason"])
+
+
+def _splits(members: list[dict[str, Any]]) -> dict[str, str]:
+    return {member["split"]: member["split_hash"] for member in members}
+
+
+def _looks_at(rule: str) -> str:
+    from omegagnn.training.protocol import PROTOCOLS
+
+    return "test (optimistic)" if PROTOCOLS[rule].optimistic else "validation"
+
+
+def _cells(test: Any) -> list[str]:
+    if isinstance(test, str):
+        return ["", "", "", "", "", test]
+    return [*(f"{value:.2f}" for value in (test.mean, test.sd, test.low, test.high)), str(test.n), ""]
 
 
 @app.command()
 def export(
-    output: Annotated[Path, typer.Argument(help="File to write: .parquet, .csv or .json.")], runs_dir: RunsDir = None
+    output: Annotated[
+        Path,
+        typer.Argument(help="File to write: .parquet, .csv or .json; a folder for tensorboard.", show_default=False),
+    ],
+    file_format: Annotated[
+        str | None,
+        typer.Option("--format", help="parquet, csv, json or tensorboard [default: what the name ends in]."),
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option(help="Only this run, for tensorboard [default: all].", autocompletion=run_names)
+    ] = None,
+    runs_dir: RunsDir = None,
 ) -> None:
-    """Write every recorded epoch of every run into one file."""
-    _journal(runs_dir).export(output)
+    """Write every recorded epoch of every run into one file, or as event files for TensorBoard."""
+    if file_format is not None and file_format not in FORMATS:
+        raise WrongUse(f"There is no format {file_format!r}: choose one of {', '.join(FORMATS)}.")
+    journal = _journal(runs_dir)
+    if file_format == "tensorboard":
+        from omegagnn.training.tensorboard import export_tensorboard
+
+        names = [row["run"] for row in journal.runs()] if run is None else [journal.run(run)["run"]]
+        for folder in export_tensorboard(journal, output, names):
+            note(f"wrote {folder}")
+        return
+    if run is not None:
+        raise WrongUse("--run belongs to --format tensorboard: a table holds all runs, by name.")
+    if file_format is not None and output.suffix != f".{file_format}":
+        raise WrongUse(f"{output.name} must end in .{file_format}, as --format says.")
+    journal.export(output)
     note(f"wrote {output}")
 
 

@@ -7,35 +7,40 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from omegagnn.cli.console import note, show, show_json
+from omegagnn.cli.completion import dataset_names, model_names, preset_names, protocol_names, run_names
+from omegagnn.cli.console import note, show_json
 from omegagnn.cli.frame import AsJson, DataRoot, verb_app
+from omegagnn.errors import InterruptedRun, OmegaError, WrongUse
 
 if TYPE_CHECKING:
     from omegagnn.training.config import RunConfig
     from omegagnn.training.engine import Trainer
-    from omegagnn.training.fit import Result
     from omegagnn.training.journal import Journal
+    from omegagnn.training.presets.preset import Preset
 
 app = verb_app()
+
+DEFAULT_SEEDS = 10
 
 
 @app.command()
 def train(
-    dataset: Annotated[str | None, typer.Argument(help="Data set [default: the embedded citeseer].", show_default=False)] = None,
+    dataset: Annotated[str | None, typer.Argument(help="Data set [default: the preset's, else the embedded citeseer].", show_default=False, autocompletion=dataset_names)] = None,
+    preset: Annotated[str | None, typer.Option(help="Settings of a row of the paper, such as semi/cora-omega-gcn-64, or a file.", autocompletion=preset_names)] = None,
     config: Annotated[Path | None, typer.Option(help="YAML file with the parts data, model and training.")] = None,
-    model: Annotated[str | None, typer.Option(help="omega-gcn, omega-gat or a baseline (gcn, gat, gcnii, appnp, mlp …).")] = None,
+    model: Annotated[str | None, typer.Option(help="omega-gcn, omega-gat or a baseline (gcn, gat, gcnii, appnp, mlp …).", autocompletion=model_names)] = None,
     layers: Annotated[int | None, typer.Option(help="Number of layers.")] = None,
     omega: Annotated[str | None, typer.Option(help="Scope of ω: channel, layer, global; or a fixed number.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, trained as one batch.")] = 10,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds on each split, trained as one batch [default: the preset's, else 10].")] = None,
     splits: Annotated[str, typer.Option(help="Splits of the data set: all, or numbers such as 0,3.")] = "all",
     split: Annotated[str | None, typer.Option(help="Kind of split, such as public, geom, random-20:100, kfold:10.")] = None,
-    protocol: Annotated[str, typer.Option(help="Rule that selects the epoch whose test accuracy counts.")] = "honest",
+    protocol: Annotated[str, typer.Option(help="Rule that selects the epoch whose test accuracy counts.", autocompletion=protocol_names)] = "honest",
     epochs: Annotated[int | None, typer.Option(min=1, help="Longest training.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="K=V", help="Any other value: training.clip=1")] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda [default: a GPU where there is one].")] = None,
     runs_dir: Annotated[Path | None, typer.Option(help="Where runs are kept [default: $OMEGAGNN_RUNS, else ./runs].")] = None,
     runs_at_once: Annotated[int | None, typer.Option(min=1, help="Runs that train at once [default: what fits].")] = None,
-    resume: Annotated[str | None, typer.Option(metavar="RUN", help="Go on with an interrupted run (or 'last').")] = None,
+    resume: Annotated[str | None, typer.Option(metavar="RUN", help="Go on with an interrupted run (or 'last').", autocompletion=run_names)] = None,
     checkpoint_seconds: Annotated[float, typer.Option(min=0.0, help="Seconds between two checkpoints.")] = 20.0,
     data_root: DataRoot = None,
     as_json: AsJson = False,
@@ -43,51 +48,68 @@ def train(
     """Train a network on a data set, all seeds and splits as one batch, and report the accuracy with its interval.
 
     Without any argument: ωGCN with 2 layers on the embedded CiteSeer, 10 seeds, no network needed.
+
+    Settings are laid over each other; what comes later wins: defaults, --preset, --config, the other options, --set.
     """
+    from omegagnn.cli.training_summary import place_words, show_summary
     from omegagnn.training.environment import choose_device
     from omegagnn.training.fit import Result, runs_folder
     from omegagnn.training.journal import Journal
 
-    journal = Journal(runs_folder(runs_dir), create=resume is None)
+    places: dict[str, Path | str | None] = {"--device": device, "--data-root": data_root, "--runs-dir": runs_dir}
     options: dict[str, Any] = {
         "device": choose_device(device),
         "at_once": runs_at_once,
         "progress": _progress(),
         "checkpoint_seconds": checkpoint_seconds,
     }
+    values: dict[str, Any] = {
+        "data.split": split,
+        "model.name": model,
+        "model.layers": layers,
+        "model.omega": _number_or_name(omega),
+        "training.epochs": epochs,
+    }
+    values = {key: value for key, value in values.items() if value is not None}
     if resume is not None:
-        trainer = _resumed(resume, journal, data_root, options)
+        _refuse_settings_of_a_resumed_run(dataset, preset, config, seeds, settings, values)
+        journal = Journal(runs_folder(runs_dir), create=False)
+        trainer, chosen = _resumed(resume, journal, data_root, options)
     else:
-        values: dict[str, Any] = {
-            "data.name": dataset,
-            "data.split": split,
-            "model.name": model,
-            "model.layers": layers,
-            "model.omega": _number_or_name(omega),
-            "training.epochs": epochs,
-        }
-        settled = _settled(config, {key: value for key, value in values.items() if value is not None}, settings or [])
-        trainer = _started(settled, journal, data_root, options, seeds, splits, protocol)
+        chosen = _read_preset(preset)
+        settled = _settled(dataset, chosen, config, values, settings or [])
+        journal = Journal(runs_folder(runs_dir))
+        count = seeds or (DEFAULT_SEEDS if chosen is None else chosen.runs_per_split)
+        trainer = _started(settled, journal, data_root, options, count, splits, protocol, chosen)
     for warning in trainer.plan.dataset.warnings:
         note(f"warning: {warning}")
-    trainer.train()
+    try:
+        trainer.train()
+    except InterruptedRun as stop:
+        # The command that goes on must name the same places.
+        run = trainer.run_name
+        raise InterruptedRun(str(stop).replace(f"{run}`", f"{run}{place_words(places)}`")) from None
     result = Result(journal, trainer.run_name)
     if as_json:
         show_json(result.to_dict())
     else:
-        _show_summary(result, trainer.plan.dataset.task)
+        show_summary(result, trainer.plan, chosen, places)
 
 
-def _settled(path: Path | None, values: dict[str, Any], settings: list[str]) -> RunConfig:
-    """Return the configuration of the command line: a file or the defaults, then options, then ``--set``."""
-    from omegagnn.training.config import DEFAULT_JOB, RunConfig, parse_setting, read_config
+def _read_preset(name: str | None) -> Preset | None:
+    from omegagnn.training.presets.preset import read_preset
 
-    if path is not None:
-        base = read_config(path)
-    else:
-        base = RunConfig() if "data.name" in values else RunConfig().with_values(DEFAULT_JOB)
-    values.update(parse_setting(setting) for setting in settings)
-    return base.with_values(values)
+    return None if name is None else read_preset(name)
+
+
+def _settled(
+    dataset: str | None, preset: Preset | None, path: Path | None, values: dict[str, Any], settings: list[str]
+) -> RunConfig:
+    from omegagnn.training.config import parse_setting, read_config
+    from omegagnn.training.presets.settle import settle
+
+    config = None if path is None else read_config(path)
+    return settle(dataset, preset, config, {**values, **dict(parse_setting(setting) for setting in settings)})
 
 
 def _started(
@@ -98,16 +120,27 @@ def _started(
     seeds: int,
     splits: str,
     protocol: str,
+    preset: Preset | None,
 ) -> Trainer:
     from omegagnn.data import load
     from omegagnn.training.engine import Trainer
     from omegagnn.training.fit import make_plan
 
     data = load(settled.data.name, split=settled.data.split, root=data_root)
-    return Trainer.start(make_plan(data, settled, seeds, splits, protocol), journal, **options)
+    return Trainer.start(make_plan(data, settled, seeds, splits, protocol, preset), journal, **options)
 
 
-def _resumed(run: str, journal: Journal, data_root: Path | None, options: dict[str, Any]) -> Trainer:
+def _refuse_settings_of_a_resumed_run(*given: Any) -> None:
+    if any(given):
+        raise WrongUse(
+            "A run goes on with the settings it began with: give --resume alone, or leave it out to train anew."
+        )
+
+
+def _resumed(
+    run: str, journal: Journal, data_root: Path | None, options: dict[str, Any]
+) -> tuple[Trainer, Preset | None]:
+    """Return the trainer that goes on with a run, and the run's preset if that is still what it was."""
     import json
 
     from omegagnn.data import load
@@ -117,7 +150,13 @@ def _resumed(run: str, journal: Journal, data_root: Path | None, options: dict[s
     row = journal.run(run)
     config = parse_config(json.loads(row["config"]))
     data = load(config.data.name, split=config.data.split, root=data_root)
-    return Trainer.resume(row["run"], journal, data, **options)
+    try:
+        preset = _read_preset(row["preset"])
+    except OmegaError:
+        preset = None
+    if preset is not None and preset.hash != row["preset_hash"]:
+        preset = None
+    return Trainer.resume(row["run"], journal, data, **options), preset
 
 
 def _number_or_name(omega: str | None) -> str | float | None:
@@ -136,40 +175,3 @@ def _progress() -> Any:
     from omegagnn.cli.training_progress import BarProgress, LineProgress
 
     return BarProgress() if sys.stderr.isatty() else LineProgress()
-
-
-def _show_summary(result: Result, task: str) -> None:
-    """Print what a person wants to know after a run."""
-    row, config = result.row, result.config
-    score = "micro-F1" if task == "inductive" else "accuracy"
-    rule = row["protocol"]
-    members = result.journal.members(result.run)
-    seeds, splits = len({m["seed"] for m in members}), len({m["split_hash"] for m in members})
-    optimistic = " (optimistic: looks at test labels)" if result.outcome().optimistic else ""
-    show(f"{_describe(config)} on {row['dataset']}: {seeds} seed(s) × {splits} split(s), {row['seconds']:.1f} s")
-    show(f"  test {score}   {result.test()} %")
-    show(
-        f"  selected by    {rule}{optimistic}; reading each run at its best test epoch would add {result.optimism_gap:.2f} points"
-    )
-    omega = result.omega
-    if omega is not None:
-        kind = _omega_in_words(omega)
-        show(f"  ω              mean {omega['mean']:.3f}, from {omega['min']:.3f} to {omega['max']:.3f}: {kind}")
-    show(f"  model          {result.folder / 'model.safetensors'}")
-    show(f"  run            {result.run}")
-
-
-def _describe(config: RunConfig) -> str:
-    model = config.model
-    text = f"{model.name}, {model.layers} layers × {model.channels} channels"
-    return text if not model.name.startswith("omega") or model.omega == "channel" else f"{text}, ω: {model.omega}"
-
-
-def _omega_in_words(omega: dict[str, Any]) -> str:
-    if omega["min"] == omega["max"] == 1.0:
-        return "the plain propagation"
-    if omega["min"] >= 0 and omega["max"] <= 1:
-        return "it smooths, less than a plain GNN"
-    if omega["min"] > 1 or omega["max"] < 0:
-        return "it sharpens"
-    return "smoothing and sharpening channels"

@@ -39,7 +39,7 @@ class LineProgress(Progress):
 
 
 class BarProgress(Progress):
-    """A bar over the epochs; early stopping makes it end before it is full."""
+    """A bar over the epochs of all runs; a run that stops early has done its whole share."""
 
     def started(self, run: str, members: int, epochs: int) -> None:
         """Draw the bar."""
@@ -47,9 +47,10 @@ class BarProgress(Progress):
         from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
 
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
-        self._bars = Bars(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._bars.add_task(f"{members} runs", total=epochs)
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=None), TimeRemainingColumn())
+        self._bars = Bars(*columns, console=Console(stderr=True), transient=True, expand=True)
+        self._task = self._bars.add_task(f"{members} runs", total=members * epochs)
+        self._epochs = epochs
         self._shown = -math.inf
         self._bars.start()
 
@@ -58,7 +59,8 @@ class BarProgress(Progress):
         now = time.monotonic()
         if now - self._shown > 0.1:
             self._shown = now
-            self._bars.update(self._task, completed=batch.epoch, description=describe(batch))
+            completed = done * self._epochs + int(batch.active.sum()) * batch.epoch
+            self._bars.update(self._task, completed=completed, description=describe(batch))
 
     def finished(self) -> None:
         """Take the bar away."""

@@ -40,6 +40,7 @@ class Plan:
     settings: Sequence[dict[str, Any]] = ()
     preset: str | None = None
     protocol: str = "honest"
+    preset_hash: str | None = None
 
     def __post_init__(self) -> None:
         """Check that seeds, splits and settings belong together."""
@@ -121,6 +122,7 @@ class Trainer:
             "task": dataset.task,
             "model": config.model.name,
             "preset": plan.preset,
+            "preset_hash": plan.preset_hash,
             "protocol": plan.protocol,
             "config": json.dumps(config.model_dump(mode="json"), ensure_ascii=False),
             "config_hash": config.hash,
@@ -153,6 +155,7 @@ class Trainer:
             [json.loads(member["settings"]) for member in members],
             row["preset"],
             row["protocol"],
+            row["preset_hash"],
         )
         trainer = cls(plan, journal, device, row["run"], **options)
         trainer._settle_chunks()

@@ -24,6 +24,8 @@ from omegagnn.training.engine import CONFIG, MODEL, Plan, Progress, Trainer
 from omegagnn.training.environment import choose_device
 from omegagnn.training.journal import Journal
 from omegagnn.training.metrics import Summary, summarise
+from omegagnn.training.presets.preset import Preset, read_preset
+from omegagnn.training.presets.settle import settle
 from omegagnn.training.protocol import Curve, Outcome, optimism_gap, protocol
 
 
@@ -114,6 +116,11 @@ class Result:
             "per_layer": [round(float(layer.mean()), 6) for layer in layers],
         }
 
+    @property
+    def split_hashes(self) -> list[str]:
+        """The hash of each split that was trained on, in order."""
+        return list(dict.fromkeys(member["split_hash"] for member in self.journal.members(self.run)))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the summary that ``omegagnn train --json`` prints."""
         row = self.row
@@ -122,6 +129,9 @@ class Result:
             "dataset": row["dataset"],
             "model": row["model"],
             "preset": row["preset"],
+            "preset_hash": row["preset_hash"],
+            "config_hash": row["config_hash"],
+            "split_hashes": self.split_hashes,
             "protocol": row["protocol"],
             "test": self.test().to_dict(),
             "omega": self.omega,
@@ -151,7 +161,7 @@ def make_plan(
     seeds: int | Sequence[int] = 1,
     splits: str | Sequence[int] = "all",
     protocol_name: str = "honest",
-    preset: str | None = None,
+    preset: Preset | None = None,
 ) -> Plan:
     """Return every seed on every chosen split as the members of one run."""
     protocol(protocol_name)
@@ -159,14 +169,16 @@ def make_plan(
     if not numbers:
         raise WrongUse("At least one seed is needed.")
     pairs = [(seed, split) for split in choose_splits(dataset, splits) for seed in numbers]
-    return Plan(config, dataset, [s for s, _ in pairs], [p for _, p in pairs], (), preset, protocol_name)
+    name, digest = (None, None) if preset is None else (preset.name, preset.hash)
+    return Plan(config, dataset, [s for s, _ in pairs], [p for _, p in pairs], (), name, protocol_name, digest)
 
 
 def fit(
-    dataset: str | Dataset = "citeseer",
+    dataset: str | Dataset | None = None,
     config: RunConfig | None = None,
     *,
-    seeds: int | Sequence[int] = 1,
+    preset: str | None = None,
+    seeds: int | Sequence[int] | None = None,
     splits: str | Sequence[int] = "all",
     protocol: str = "honest",
     device: str | None = "cpu",
@@ -178,20 +190,26 @@ def fit(
 ) -> Result:
     """Train on a data set and return the result.
 
-    All seeds and splits train as one batch and are recorded in the journal of `runs_dir`. Further keywords set values of
-    the configuration, with ``__`` for the dot:
+    All seeds and splits train as one batch and are recorded in the journal of `runs_dir`. `preset` is a name such as
+    ``"semi/cora-omega-gcn-64"`` or the path of one's own file; it brings its data set and its number of seeds (else 1). Further
+    keywords set values of the configuration, with ``__`` for the dot. Defaults give way to the preset, that to `config`, that
+    to `dataset`, that to single values:
 
     >>> from omegagnn import fit
     >>> result = fit("karate", training__epochs=5, runs_dir=getfixture("tmp_path"))  # doctest: +SKIP
     >>> result.test().n  # doctest: +SKIP
     1
     """
-    config = config or RunConfig()
+    chosen = None if preset is None else read_preset(preset)
     values = {key.replace("__", "."): value for key, value in settings.items()}
-    values["data.name"] = dataset if isinstance(dataset, str) else dataset.name
-    config = config.with_values(values)
-    data = load(dataset, split=config.data.split, root=data_root) if isinstance(dataset, str) else dataset
-    plan = make_plan(data, config, seeds, splits, protocol)
+    config = settle(dataset.name if isinstance(dataset, Dataset) else dataset, chosen, config, values)
+    if isinstance(dataset, Dataset):
+        data, config = dataset, config.with_values({"data.name": dataset.name})
+    else:
+        data = load(config.data.name, split=config.data.split, root=data_root)
+    if seeds is None:
+        seeds = 1 if chosen is None else chosen.runs_per_split
+    plan = make_plan(data, config, seeds, splits, protocol, chosen)
     journal = Journal(runs_folder(runs_dir))
     trainer = Trainer.start(plan, journal, choose_device(device), at_once=runs_at_once, progress=progress)
     trainer.train()

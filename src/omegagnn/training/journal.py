@@ -22,13 +22,13 @@ from omegagnn.data.cache import replacing
 from omegagnn.errors import OmegaError, WrongUse
 from omegagnn.training.protocol import Curve, ValidationCurve
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 WAIT_SECONDS = 120
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     run TEXT PRIMARY KEY, created TEXT NOT NULL, status TEXT NOT NULL, dataset TEXT NOT NULL, task TEXT NOT NULL,
     model TEXT NOT NULL, preset TEXT, protocol TEXT NOT NULL, config TEXT NOT NULL, config_hash TEXT NOT NULL,
-    environment TEXT NOT NULL, parameters INTEGER, seconds REAL NOT NULL DEFAULT 0, peak_mib REAL, note TEXT
+    environment TEXT NOT NULL, parameters INTEGER, seconds REAL NOT NULL DEFAULT 0, peak_mib REAL, note TEXT, preset_hash TEXT
 );
 CREATE TABLE IF NOT EXISTS members (
     run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, member INTEGER NOT NULL, seed INTEGER NOT NULL,
@@ -45,6 +45,8 @@ CREATE TABLE IF NOT EXISTS artefacts (
     bytes INTEGER NOT NULL, PRIMARY KEY (run, name)
 ) WITHOUT ROWID;
 """
+# What makes a journal of an older format into one of the next.
+MIGRATIONS = {1: "ALTER TABLE runs ADD COLUMN preset_hash TEXT"}
 METRICS = ("train_loss", "train_score", "val_loss", "val_score", "test_loss", "test_score", "omega")
 TABLES = ("runs", "members", "epochs", "artefacts")
 
@@ -75,14 +77,24 @@ class Journal:
             self._connection.row_factory = sqlite3.Row
             self._connection.executescript("PRAGMA journal_mode=WAL; PRAGMA foreign_keys=ON; PRAGMA synchronous=FULL;")
             found = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            if found not in (0, SCHEMA_VERSION):
+            if not 0 <= found <= SCHEMA_VERSION:
                 raise OmegaError(
                     f"{self.path} has format {found}, this version reads {SCHEMA_VERSION}: use another folder."
                 )
             if found == 0:
                 self._connection.executescript(f"{SCHEMA} PRAGMA user_version={SCHEMA_VERSION};")
+            elif found < SCHEMA_VERSION:
+                self._migrate()
         except (sqlite3.Error, OSError) as error:
             raise OmegaError(_explain(self.path, error)) from None
+
+    def _migrate(self) -> None:
+        """Bring an older journal to this format, once, however many processes open it."""
+        with self._transaction() as connection:
+            found = connection.execute("PRAGMA user_version").fetchone()[0]
+            for version in range(found, SCHEMA_VERSION):
+                connection.execute(MIGRATIONS[version])
+            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
     def close(self) -> None:
         """Let go of the file."""
@@ -228,7 +240,7 @@ class Journal:
         if path.suffix not in (".parquet", ".csv", ".json"):
             raise WrongUse(f"{path.name} must end in .parquet, .csv or .json to say what to write.")
         query = (
-            "SELECT runs.run, dataset, task, model, preset, protocol, config_hash, seed, split, split_hash, settings, epochs.* "
+            "SELECT runs.run, dataset, task, model, preset, preset_hash, protocol, config_hash, seed, split, split_hash, settings, epochs.* "
             "FROM epochs JOIN runs USING (run) JOIN members USING (run, member) ORDER BY runs.created, run, member, epoch"
         )
         frame = pd.DataFrame(self._read(query))

@@ -17,7 +17,8 @@ def preset_names(task: str | None = None) -> list[str]:
     if task is not None and task not in TASKS:
         near = difflib.get_close_matches(task, TASKS, n=1)
         raise WrongUse(
-            f"There is no task {task!r}: " + (f"did you mean {near[0]}?" if near else f"choose one of {', '.join(TASKS)}.")
+            f"There is no task {task!r}: "
+            + (f"did you mean {near[0]}?" if near else f"choose one of {', '.join(TASKS)}.")
         )
     found = [(name, path) for name in TASKS if task in (None, name) for path in (FOLDER / name).glob("*.yaml")]
     return [f"{name}/{path.stem}" for name, path in sorted(found, key=lambda pair: _order(*pair))]

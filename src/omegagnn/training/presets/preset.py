@@ -30,7 +30,14 @@ ALWAYS = (
     "model.dropout", "training.lr_gnn", "training.lr_oc", "training.wd_gnn", "training.wd_oc", "training.epochs",
     "training.patience", "training.schedule",
 )  # fmt: skip
-WITH_OMEGA = ("model.omega", "model.variant", "model.init", "model.activation", "training.lr_omega", "training.wd_omega")
+WITH_OMEGA = (
+    "model.omega",
+    "model.variant",
+    "model.init",
+    "model.activation",
+    "training.lr_omega",
+    "training.wd_omega",
+)
 WITH_STEPS = ("training.schedule_every", "training.schedule_factor")
 
 
