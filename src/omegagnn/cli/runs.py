@@ -14,6 +14,7 @@ from omegagnn.errors import WrongUse
 
 app = verb_app()
 
+MOST_SPLITS = 10  # that are shown one by one
 FORMATS = ("parquet", "csv", "json", "tensorboard")
 
 RunsDir = Annotated[
@@ -78,15 +79,19 @@ def show_run(
     if row["preset"] is not None:
         show(f"preset: {row['preset']}  # {row['preset_hash']}")
     show(f"configuration hash: {row['config_hash']}")
-    for name, digest in _splits(journal.members(result.run)).items():
-        show(f"split {name}: {digest}")
+    for line in _splits(journal.members(result.run)):
+        show(line)
     columns = ["rule", "selects on", "mean", "sd", "low", "high", "runs", "reason"]
     rows = [[name, _looks_at(name), *_cells(test)] for name, test in found.items()]
     show_table("Test score in per cent", columns, rows, right=columns[2:7], cut_first=["reason"])
 
 
-def _splits(members: list[dict[str, Any]]) -> dict[str, str]:
-    return {member["split"]: member["split_hash"] for member in members}
+def _splits(members: list[dict[str, Any]]) -> list[str]:
+    """Return a line a split; of many splits the first and the last, since ``--json`` has them all."""
+    lines = [f"split {name}: {digest}" for name, digest in {m["split"]: m["split_hash"] for m in members}.items()]
+    if len(lines) <= MOST_SPLITS:
+        return lines
+    return [lines[0], f"... {len(lines) - 2} splits between; --json has the hash of each", lines[-1]]
 
 
 def _looks_at(rule: str) -> str:

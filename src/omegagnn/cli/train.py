@@ -23,24 +23,56 @@ app = verb_app()
 DEFAULT_SEEDS = 10
 
 
+Dataset = Annotated[
+    str | None,
+    typer.Argument(
+        help="Data set [default: the preset's, else the embedded citeseer].",
+        show_default=False,
+        autocompletion=dataset_names,
+    ),
+]
+PresetName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Settings of a row of the paper, such as semi/cora-omega-gcn-64, or a file of your own.",
+        autocompletion=preset_names,
+    ),
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        help="omega-gcn, omega-gat or a baseline (gcn, gat, gcnii, appnp, mlp …).", autocompletion=model_names
+    ),
+]
+Rule = Annotated[
+    str,
+    typer.Option(help="Rule that selects the epoch whose test accuracy counts.", autocompletion=protocol_names),
+]
+Resumed = Annotated[
+    str | None,
+    typer.Option(metavar="RUN", help="Go on with an interrupted run (or 'last').", autocompletion=run_names),
+]
+
+
 @app.command()
 def train(
-    dataset: Annotated[str | None, typer.Argument(help="Data set [default: the preset's, else the embedded citeseer].", show_default=False, autocompletion=dataset_names)] = None,
-    preset: Annotated[str | None, typer.Option(help="Settings of a row of the paper, such as semi/cora-omega-gcn-64, or a file.", autocompletion=preset_names)] = None,
+    dataset: Dataset = None,
+    preset: PresetName = None,
     config: Annotated[Path | None, typer.Option(help="YAML file with the parts data, model and training.")] = None,
-    model: Annotated[str | None, typer.Option(help="omega-gcn, omega-gat or a baseline (gcn, gat, gcnii, appnp, mlp …).", autocompletion=model_names)] = None,
+    model: ModelName = None,
     layers: Annotated[int | None, typer.Option(help="Number of layers.")] = None,
     omega: Annotated[str | None, typer.Option(help="Scope of ω: channel, layer, global; or a fixed number.")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds on each split, trained as one batch [default: the preset's, else 10].")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds on each split [default: the preset's, else 10].")] = None,
     splits: Annotated[str, typer.Option(help="Splits of the data set: all, or numbers such as 0,3.")] = "all",
     split: Annotated[str | None, typer.Option(help="Kind of split, such as public, geom, random-20:100, kfold:10.")] = None,
-    protocol: Annotated[str, typer.Option(help="Rule that selects the epoch whose test accuracy counts.", autocompletion=protocol_names)] = "honest",
+    protocol: Rule = "honest",
     epochs: Annotated[int | None, typer.Option(min=1, help="Longest training.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="K=V", help="Any other value: training.clip=1")] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda [default: a GPU where there is one].")] = None,
     runs_dir: Annotated[Path | None, typer.Option(help="Where runs are kept [default: $OMEGAGNN_RUNS, else ./runs].")] = None,
     runs_at_once: Annotated[int | None, typer.Option(min=1, help="Runs that train at once [default: what fits].")] = None,
-    resume: Annotated[str | None, typer.Option(metavar="RUN", help="Go on with an interrupted run (or 'last').", autocompletion=run_names)] = None,
+    resume: Resumed = None,
     checkpoint_seconds: Annotated[float, typer.Option(min=0.0, help="Seconds between two checkpoints.")] = 20.0,
     data_root: DataRoot = None,
     as_json: AsJson = False,
@@ -49,28 +81,26 @@ def train(
 
     Without any argument: ωGCN with 2 layers on the embedded CiteSeer, 10 seeds, no network needed.
 
-    Settings are laid over each other; what comes later wins: defaults, --preset, --config, the other options, --set.
+    Settings lie over each other, the later wins: defaults, --preset, --config, the other options, --set.
     """
-    from omegagnn.cli.training_summary import place_words, show_summary
     from omegagnn.training.environment import choose_device
-    from omegagnn.training.fit import Result, runs_folder
+    from omegagnn.training.fit import runs_folder
     from omegagnn.training.journal import Journal
 
-    places: dict[str, Path | str | None] = {"--device": device, "--data-root": data_root, "--runs-dir": runs_dir}
     options: dict[str, Any] = {
         "device": choose_device(device),
         "at_once": runs_at_once,
         "progress": _progress(),
         "checkpoint_seconds": checkpoint_seconds,
     }
-    values: dict[str, Any] = {
+    named: dict[str, Any] = {
         "data.split": split,
         "model.name": model,
         "model.layers": layers,
-        "model.omega": _number_or_name(omega),
         "training.epochs": epochs,
     }
-    values = {key: value for key, value in values.items() if value is not None}
+    named["model.omega"] = _number_or_name(omega)
+    values = {key: value for key, value in named.items() if value is not None}
     if resume is not None:
         _refuse_settings_of_a_resumed_run(dataset, preset, config, seeds, settings, values)
         journal = Journal(runs_folder(runs_dir), create=False)
@@ -79,21 +109,28 @@ def train(
         chosen = _read_preset(preset)
         settled = _settled(dataset, chosen, config, values, settings or [])
         journal = Journal(runs_folder(runs_dir))
-        count = seeds or (DEFAULT_SEEDS if chosen is None else chosen.runs_per_split)
-        trainer = _started(settled, journal, data_root, options, count, splits, protocol, chosen)
+        seeds = seeds or (DEFAULT_SEEDS if chosen is None else chosen.runs_per_split)
+        trainer = _started(settled, journal, data_root, options, seeds, splits, protocol, chosen)
+    _train(trainer, chosen, {"--device": device, "--data-root": data_root, "--runs-dir": runs_dir}, as_json)
+
+
+def _train(trainer: Trainer, preset: Preset | None, places: dict[str, Path | str | None], as_json: bool) -> None:
+    from omegagnn.cli.training_summary import place_words, show_summary
+    from omegagnn.training.fit import Result
+
     for warning in trainer.plan.dataset.warnings:
         note(f"warning: {warning}")
+    run = trainer.run_name
     try:
         trainer.train()
     except InterruptedRun as stop:
         # The command that goes on must name the same places.
-        run = trainer.run_name
         raise InterruptedRun(str(stop).replace(f"{run}`", f"{run}{place_words(places)}`")) from None
-    result = Result(journal, trainer.run_name)
+    result = Result(trainer.journal, run)
     if as_json:
         show_json(result.to_dict())
     else:
-        show_summary(result, trainer.plan, chosen, places)
+        show_summary(result, trainer.plan, preset, places)
 
 
 def _read_preset(name: str | None) -> Preset | None:

@@ -240,8 +240,9 @@ class Journal:
         if path.suffix not in (".parquet", ".csv", ".json"):
             raise WrongUse(f"{path.name} must end in .parquet, .csv or .json to say what to write.")
         query = (
-            "SELECT runs.run, dataset, task, model, preset, preset_hash, protocol, config_hash, seed, split, split_hash, settings, epochs.* "
-            "FROM epochs JOIN runs USING (run) JOIN members USING (run, member) ORDER BY runs.created, run, member, epoch"
+            "SELECT runs.run, dataset, task, model, preset, preset_hash, protocol, config_hash, seed, split, split_hash, "
+            "settings, epochs.* FROM epochs JOIN runs USING (run) JOIN members USING (run, member) "
+            "ORDER BY runs.created, run, member, epoch"
         )
         frame = pd.DataFrame(self._read(query))
         writers: dict[str, Callable[..., Any]] = {
