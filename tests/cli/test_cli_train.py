@@ -35,7 +35,10 @@ def test_json_is_one_line_of_the_designed_form(tmp_path: Path, capsys: pytest.Ca
         call("train", "karate", *QUICK, "--runs-dir", tmp_path, "--json", "--model", "omega-gat", "--omega", "0.5") == 0
     )
     result = json.loads(capsys.readouterr().out)
-    assert set(result) == {"run", "dataset", "model", "preset", "protocol", "test", "omega", "seconds"}
+    designed = {"run", "dataset", "model", "preset", "protocol", "test", "omega", "seconds"}
+    assert set(result) == designed | {"preset_hash", "config_hash", "split_hashes"}
+    assert set(result["test"]) == {"mean", "sd", "low", "high", "n"}
+    assert set(result["omega"]) == {"mean", "min", "max", "per_layer"}
     assert result["omega"]["mean"] == 0.5
     assert result["test"]["n"] == 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -145,7 +146,6 @@ def test_faults_are_sentences(tmp_path: Path) -> None:
 
 
 def test_a_journal_of_another_format_is_refused(tmp_path: Path) -> None:
-    import sqlite3
     from contextlib import closing
 
     journal = Journal(tmp_path)
@@ -153,3 +153,19 @@ def test_a_journal_of_another_format_is_refused(tmp_path: Path) -> None:
         connection.execute("PRAGMA user_version=99")
     with pytest.raises(OmegaError, match="has format 99"):
         Journal(tmp_path)
+
+
+def test_a_journal_of_the_first_format_is_brought_up_to_date(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    run = start(journal)
+    journal.record_epochs(run, [(0, 1, ROW)])
+    journal.close()
+    with sqlite3.connect(tmp_path / "journal.sqlite") as connection:  # as the first format was
+        connection.executescript("ALTER TABLE runs DROP COLUMN preset_hash; PRAGMA user_version=1;")
+    connection.close()
+    journal = Journal(tmp_path)
+    assert journal.run(run)["preset_hash"] is None
+    assert len(journal.epochs(run)) == 1
+    journal.start("new", {**FIELDS, "preset_hash": "0" * 64}, [])
+    again = Journal(tmp_path)
+    assert sorted(row["preset_hash"] or "" for row in again.runs()) == ["", "0" * 64]

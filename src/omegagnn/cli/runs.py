@@ -25,7 +25,8 @@ Run = Annotated[
 ]
 
 
-def _journal(runs_dir: Path | None) -> Any:
+def open_journal(runs_dir: Path | None) -> Any:
+    """Return the journal of a folder, which must be there."""
     from omegagnn.training.fit import runs_folder
     from omegagnn.training.journal import Journal
 
@@ -35,7 +36,7 @@ def _journal(runs_dir: Path | None) -> Any:
 @app.command("list")
 def list_runs(runs_dir: RunsDir = None, as_json: AsJson = False) -> None:
     """Show all runs, newest first."""
-    runs = _journal(runs_dir).runs()
+    runs = open_journal(runs_dir).runs()
     if as_json:
         keys = ("run", "created", "status", "dataset", "model", "preset", "protocol")
         show_json([{key: run[key] for key in keys} for run in runs])
@@ -56,7 +57,7 @@ def show_run(
     from omegagnn.training.fit import Result
     from omegagnn.training.protocol import PROTOCOLS, NotApplicable
 
-    journal = _journal(runs_dir)
+    journal = open_journal(runs_dir)
     result = Result(journal, journal.run(run)["run"])
     if protocol != "all" and protocol not in PROTOCOLS:
         raise WrongUse(f"There is no protocol {protocol!r}: choose one of all, {', '.join(PROTOCOLS)}.")
@@ -124,7 +125,7 @@ def export(
     """Write every recorded epoch of every run into one file, or as event files for TensorBoard."""
     if file_format is not None and file_format not in FORMATS:
         raise WrongUse(f"There is no format {file_format!r}: choose one of {', '.join(FORMATS)}.")
-    journal = _journal(runs_dir)
+    journal = open_journal(runs_dir)
     if file_format == "tensorboard":
         from omegagnn.training.tensorboard import export_tensorboard
 
@@ -145,7 +146,7 @@ def delete(run: Run, runs_dir: RunsDir = None) -> None:
     """Delete a run: its rows in the journal and its folder."""
     import shutil
 
-    journal = _journal(runs_dir)
+    journal = open_journal(runs_dir)
     name = journal.run(run)["run"]
     journal.delete(name)
     shutil.rmtree(journal.folder / name, ignore_errors=True)

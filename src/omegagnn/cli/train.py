@@ -14,7 +14,7 @@ from omegagnn.errors import InterruptedRun, OmegaError, WrongUse
 
 if TYPE_CHECKING:
     from omegagnn.training.config import RunConfig
-    from omegagnn.training.engine import Trainer
+    from omegagnn.training.engine import Plan, Trainer
     from omegagnn.training.journal import Journal
     from omegagnn.training.presets.preset import Preset
 
@@ -83,6 +83,7 @@ def train(
 
     Settings lie over each other, the later wins: defaults, --preset, --config, the other options, --set.
     """
+    from omegagnn.training.engine import Trainer
     from omegagnn.training.environment import choose_device
     from omegagnn.training.fit import runs_folder
     from omegagnn.training.journal import Journal
@@ -108,9 +109,9 @@ def train(
     else:
         chosen = _read_preset(preset)
         settled = _settled(dataset, chosen, config, values, settings or [])
-        journal = Journal(runs_folder(runs_dir))
         seeds = seeds or (DEFAULT_SEEDS if chosen is None else chosen.runs_per_split)
-        trainer = _started(settled, journal, data_root, options, seeds, splits, protocol, chosen)
+        plan = _planned(settled, data_root, seeds, splits, protocol, chosen)
+        trainer = Trainer.start(plan, Journal(runs_folder(runs_dir)), **options)
     _train(trainer, chosen, {"--device": device, "--data-root": data_root, "--runs-dir": runs_dir}, as_json)
 
 
@@ -149,22 +150,14 @@ def _settled(
     return settle(dataset, preset, config, {**values, **dict(parse_setting(setting) for setting in settings)})
 
 
-def _started(
-    settled: RunConfig,
-    journal: Journal,
-    data_root: Path | None,
-    options: dict[str, Any],
-    seeds: int,
-    splits: str,
-    protocol: str,
-    preset: Preset | None,
-) -> Trainer:
+def _planned(
+    settled: RunConfig, data_root: Path | None, seeds: int, splits: str, protocol: str, preset: Preset | None
+) -> Plan:
     from omegagnn.data import load
-    from omegagnn.training.engine import Trainer
     from omegagnn.training.fit import make_plan
 
     data = load(settled.data.name, split=settled.data.split, root=data_root)
-    return Trainer.start(make_plan(data, settled, seeds, splits, protocol, preset), journal, **options)
+    return make_plan(data, settled, seeds, splits, protocol, preset)
 
 
 def _refuse_settings_of_a_resumed_run(*given: Any) -> None:

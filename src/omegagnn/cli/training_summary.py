@@ -26,9 +26,9 @@ OPTIONS = {
 }
 # What may follow; a line is shown where its verb is there.
 NEXT_STEPS = {
-    "runs": "omegagnn runs show {run}{runs_dir}   # every selection rule, side by side",
-    "diagnose": "omegagnn diagnose {run}{runs_dir}   # energy, rank and ω, layer by layer",
-    "predict": "omegagnn predict {run}{runs_dir} --out predictions.csv",
+    "runs": "omegagnn runs show {run}{runs_dir}",
+    "diagnose": "omegagnn diagnose {run}{both}",
+    "predict": "omegagnn predict {run} --graph {dataset} --out predictions.csv{both}",
 }
 
 
@@ -51,8 +51,14 @@ def show_summary(result: Result, plan: Plan, preset: Preset | None, places: dict
         f"{_describe(result.config)} on {plan.dataset.name}: {_count(seeds, 'seed')} × {_count(splits, 'split')}, "
         f"{result.row['seconds']:.1f} s"
     )
-    runs_dir = place_words({"--runs-dir": places.get("--runs-dir")})
-    steps = [step.format(run=result.run, runs_dir=runs_dir) for verb, step in NEXT_STEPS.items() if verb in VERBS]
+    folders = {option: place for option, place in places.items() if option != "--device"}
+    words = {
+        "run": result.run,
+        "dataset": shlex.quote(plan.dataset.name),
+        "runs_dir": place_words({"--runs-dir": places.get("--runs-dir")}),
+        "both": place_words(folders),
+    }
+    steps = [step.format(**words) for verb, step in NEXT_STEPS.items() if verb in VERBS]
     for title, text in [*lines.items(), *(("next" if k == 0 else "", step) for k, step in enumerate(steps))]:
         show(f"  {title:<14} {text}")
 

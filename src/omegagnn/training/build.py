@@ -15,18 +15,31 @@ from omegagnn.training.config import ModelConfig
 OMEGA_MODELS = {"omega-gcn": "gcn", "omega-gat": "gat"}
 
 
+def check_model(model: ModelConfig) -> None:
+    """Refuse a network that does not exist, before anything is recorded or built."""
+    if model.name in OMEGA_MODELS:
+        if model.options:
+            raise WrongUse(
+                f"model.options belongs to baselines: {model.name} has no option {next(iter(model.options))!r}."
+            )
+        return
+    from omegagnn.nn.baselines import BASELINES
+
+    if model.name not in BASELINES:
+        raise WrongUse(f"There is no model {model.name!r}: choose one of {', '.join([*OMEGA_MODELS, *BASELINES])}.")
+
+
 def build_net(model: ModelConfig, in_channels: int, out_channels: int, task: str, seeds: Tensor) -> Grouped:
     """Make the network of a configuration with one run a seed, each started from its seed alone."""
     level = "graph" if task == "graph" else "node"
+    check_model(model)
     if model.name in OMEGA_MODELS:
         net = omega_net(model, in_channels, out_channels, level, runs=seeds.numel())
         net.reset_parameters(seeds)
         return net
-    from omegagnn.nn.baselines import BASELINES, baseline
+    from omegagnn.nn.baselines import baseline
     from omegagnn.nn.stacked import StackedRuns
 
-    if model.name not in BASELINES:
-        raise WrongUse(f"There is no model {model.name!r}: choose one of {', '.join([*OMEGA_MODELS, *BASELINES])}.")
     sizes = (in_channels, model.channels, model.layers, out_channels)
     try:
         make = partial(baseline, model.name, *sizes, dropout=model.dropout, task=level, **model.options)
@@ -37,8 +50,6 @@ def build_net(model: ModelConfig, in_channels: int, out_channels: int, task: str
 
 def omega_net(model: ModelConfig, in_channels: int, out_channels: int, level: str, runs: int | None) -> OmegaNet:
     """Make an ωGNN network, with a run axis or without."""
-    if model.options:
-        raise WrongUse(f"model.options belongs to baselines: {model.name} has no option {next(iter(model.options))!r}.")
     return OmegaNet(
         in_channels,
         model.channels,

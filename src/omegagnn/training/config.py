@@ -173,7 +173,12 @@ def parse_setting(setting: str) -> tuple[str, Any]:
     key, equals, value = setting.partition("=")
     if not equals:
         raise WrongUse(f"--set takes key=value, such as training.lr_omega=0.01, not {setting!r}.")
-    parsed = yaml.safe_load(value)
+    try:
+        parsed = yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise WrongUse(
+            f"--set {key.strip()} takes a value as YAML has it, such as 0.01, null or [a, b], not {value!r}."
+        ) from None
     if isinstance(parsed, str):  # YAML 1.1 takes 1e-3 for text
         with suppress(ValueError):
             parsed = float(parsed)

@@ -131,7 +131,11 @@ class Trainer:
         stem = f"{dataset.name}-{config.model.name}-{config.model.layers}"
         run = journal.start(stem, fields, members)
         trainer = cls(plan, journal, device, run, **options)
-        trainer._settle_chunks()
+        try:
+            trainer._settle_chunks()
+        except BaseException:
+            journal.delete(run)  # it never began
+            raise
         return trainer
 
     @classmethod

@@ -17,7 +17,7 @@ from omegagnn.data import load
 from omegagnn.data.dataset import Dataset, Split
 from omegagnn.errors import WrongUse
 from omegagnn.nn.groups import Grouped
-from omegagnn.training.build import build_net
+from omegagnn.training.build import build_net, check_model
 from omegagnn.training.checkpoint import read_tensors
 from omegagnn.training.config import RunConfig, parse_config
 from omegagnn.training.engine import CONFIG, MODEL, Plan, Progress, Trainer
@@ -165,6 +165,7 @@ def make_plan(
 ) -> Plan:
     """Return every seed on every chosen split as the members of one run."""
     protocol(protocol_name)
+    check_model(config.model)
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if not numbers:
         raise WrongUse("At least one seed is needed.")

@@ -1,0 +1,106 @@
+"""Wrong uses of every verb: exactly one sentence on stderr, nothing on stdout, and the right exit code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from omegagnn.cli import main
+from omegagnn.cli.verbs import VERBS
+
+USES: list[tuple[str, int, str]] = [
+    ("trian", 2, "No such command 'trian'"),
+    ("--nothing", 2, "No such option: --nothing"),
+    ("train karat", 2, "There is no data set 'karat': did you mean karate"),
+    ("train karate more", 2, "unexpected extra argument"),
+    ("train karate --seed 3", 2, "No such option: --seed"),
+    ("train karate --seeds many", 2, "Invalid value for '--seeds'"),
+    ("train karate --seeds 0", 2, "Invalid value for '--seeds'"),
+    ("train karate --layers -1", 2, "model.layers cannot be -1"),
+    ("train karate --omega chanel", 2, "model.omega cannot be 'chanel'"),
+    ("train karate --model gnc", 2, "There is no model 'gnc'"),
+    ("train karate --splits 9", 2, "karate has splits 0 to 0, not 9"),
+    ("train karate --splits first", 2, "Splits are 'all' or numbers such as 0,3, not 'first'"),
+    ("train karate --split publik", 2, "There is no split 'publik' for karate"),
+    ("train karate --protocol best", 2, "There is no protocol 'best'"),
+    ("train karate --device tpu", 2, "There is no device 'tpu'"),
+    ("train karate --config none.yaml", 2, "There is no configuration file none.yaml"),
+    ("train karate --set training.lr_omga=1", 2, "did you mean 'training.lr_omega'?"),
+    ("train karate --set epochs", 2, "--set takes key=value"),
+    ("train karate --set training.epochs=[", 2, "--set training.epochs takes a value"),
+    ("train karate --set training.epochs=many", 2, "training.epochs cannot be 'many'"),
+    ("train --preset semi/cora-omega-gnc-64", 2, "There is no preset 'semi/cora-omega-gnc-64': did you mean"),
+    ("train --preset none.yaml", 2, "There is no preset file none.yaml"),
+    ("train texas --preset semi/cora-omega-gcn-2", 2, "Preset semi/cora-omega-gcn-2 is for cora, not for texas"),
+    ("train --resume last", 2, "There is no journal in"),
+    ("train karate --resume last", 2, "A run goes on with the settings it began with"),
+    ("presets list --task sem", 2, "There is no task 'sem': did you mean semi?"),
+    ("presets show", 2, "Missing argument"),
+    ("presets show semi/cora-omega-gcn", 2, "There is no preset 'semi/cora-omega-gcn': did you mean"),
+    ("presets sohw", 2, "No such command 'sohw'"),
+    ("runs show", 2, "Missing argument"),
+    ("runs show last", 2, "There is no journal in"),
+    ("runs list", 2, "There is no journal in"),
+    ("runs delete last", 2, "There is no journal in"),
+    ("runs export all.csv", 2, "There is no journal in"),
+    ("runs export all --format exel", 2, "There is no format 'exel'"),
+    ("data fetch corra", 2, "did you mean cora"),
+    ("data audit karat", 2, "There is no data set 'karat'"),
+    ("data audit karate --split nonsense", 2, "There is no split 'nonsense' for karate"),
+    ("data import --name zoo", 2, "Name either a folder or file to import"),
+    ("data import nowhere --name zoo", 1, "There is no file or folder nowhere"),
+    ("bench --threads 0", 2, "Invalid value for '--threads'"),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "words"), USES, ids=[use[0] for use in USES])
+def test_wrong_use_is_one_sentence(
+    line: str,
+    code: int,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where nothing was trained yet
+    monkeypatch.setenv("OMEGAGNN_DATA", str(tmp_path))
+    assert main(line.split()) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert re.fullmatch(r"omegagnn: [^\n]+[.?]\n", captured.err), captured.err
+    assert words in captured.err
+    assert not (tmp_path / "runs").exists(), "wrong use leaves nothing behind"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("runs show nothing", "There is no run 'nothing'"),
+        ("runs show last --protocol best", "There is no protocol 'best'"),
+        ("runs delete karate-none", "There is no run 'karate-none'"),
+        ("runs export all.xls", "all.xls must end in .parquet, .csv or .json"),
+        ("runs export all.csv --format json", "all.csv must end in .json, as --format says"),
+        ("runs export all.csv --run last", "--run belongs to --format tensorboard"),
+        ("runs export --format tensorboard --run nothing events", "There is no run 'nothing'"),
+        ("train --resume last", "is done already"),
+        ("train --resume nothing", "There is no run 'nothing'"),
+    ],
+)
+def test_wrong_use_beside_a_run(
+    line: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "karate", "--seeds", "1", "--epochs", "1", "--json"]) == 0
+    capsys.readouterr()
+    assert main(line.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert re.fullmatch(r"omegagnn: [^\n]+[.?]\n", captured.err), captured.err
+    assert words in captured.err
+
+
+def test_every_verb_has_wrong_uses_of_its_own() -> None:
+    assert len(USES) >= 20
+    assert {line.split()[0] for line, _, _ in USES} >= {"train", "presets", "runs", "data", "bench"} & set(VERBS)
