@@ -156,10 +156,3 @@ def test_ctrl_c_saves_and_the_run_goes_on(tmp_path: Path) -> None:
     assert "go on with `omegagnn train --resume" in error
     assert call("train", "--resume", "last", "--runs-dir", tmp_path, "--json") == 0
     assert call("train", "--resume", "last", "--runs-dir", tmp_path) == 2
-
-
-def test_a_terminal_sees_a_bar(tmp_path: Path) -> None:
-    command = f"{sys.executable} -m omegagnn train karate --seeds 1 --epochs 150 --runs-dir {tmp_path}"
-    seen = subprocess.run(["script", "-qec", command, "/dev/null"], capture_output=True, text=True, check=True).stdout
-    assert "test accuracy" in seen
-    assert "epoch" in seen
