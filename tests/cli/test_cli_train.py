@@ -110,7 +110,7 @@ def test_runs_are_listed_shown_exported_and_deleted(tmp_path: Path, capsys: pyte
     assert name in capsys.readouterr().out
     assert call("runs", "show", name, "--runs-dir", tmp_path) == 0
     shown = capsys.readouterr().out
-    for words in ("honest", "authors-tu\toptimistic", "gin\toptimistic", "lr_omega"):
+    for words in ("honest", "authors-tu\ttest (optimistic)", "gin\ttest (optimistic)", "lr_omega"):
         assert words in shown
     assert call("runs", "show", name, "--protocol", "honest", "--runs-dir", tmp_path, "--json") == 0
     assert json.loads(capsys.readouterr().out)["test"]["honest"]["n"] == 2

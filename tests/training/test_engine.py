@@ -196,7 +196,8 @@ def test_the_network_of_a_result_gives_the_recorded_score(tmp_path: Path) -> Non
 def test_the_result_tells_the_designed_facts(tmp_path: Path) -> None:
     result = train(node_dataset(), tmp_path, quick(), 2, "0")
     facts = json.loads(json.dumps(result.to_dict()))
-    assert set(facts) == {"run", "dataset", "model", "preset", "protocol", "test", "omega", "seconds"}
+    designed = {"run", "dataset", "model", "preset", "protocol", "test", "omega", "seconds"}
+    assert set(facts) == designed | {"preset_hash", "config_hash", "split_hashes"}
     assert set(facts["test"]) == {"mean", "sd", "low", "high", "n"}
     assert set(facts["omega"]) == {"mean", "min", "max", "per_layer"}
     assert len(facts["omega"]["per_layer"]) == 2
