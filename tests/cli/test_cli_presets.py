@@ -61,9 +61,10 @@ def test_a_preset_is_shown_with_the_source_of_each_value(capsys: pytest.CaptureF
     shown = capsys.readouterr().out
     assert preset.hash in shown
     assert "85.9 (Table 2; rule validation-accuracy, script" in shown
-    for row in ("training.lr_gnn\t0.01\tpaper\t", "training.patience\t400\tscript\t", "model.norm\tnull\tpaper\t"):
+    for row in ("training.lr_gnn\t0.01\tpaper\n", "training.patience\t400\tscript\n", "model.norm\tnull\tpaper\n"):
         assert row in shown
     assert "assumed: in neither" in shown
+    assert "note on training.schedule: no schedule is mentioned\n" in shown
     assert call("presets", "show", preset.name, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["hash"] == preset.hash

@@ -77,10 +77,13 @@ def show_preset(
             show(f"  {title:<9}  {score}")
     show(f"  hash       {preset.hash}")
     show(f"  train it   omegagnn train --preset {preset.name}")
-    rows = [[key, _text(value.value), value.source, value.note or ""] for key, value in values.items()]
-    show_table("Values", ["key", "value", "source", "note"], rows, right=["value"], cut_first=["note"])
+    rows = [[key, _text(value.value), value.source] for key, value in values.items()]
+    show_table("Values", ["key", "value", "source"], rows, right=["value"])
     for source in dict.fromkeys(value.source for value in values.values()):
         show(f"{source}: {SOURCES[source]}")
+    for about in dict.fromkeys(value.note for value in values.values() if value.note is not None):
+        keys = [key for key, value in values.items() if value.note == about]
+        show(f"note on {', '.join(keys)}: {about}")
 
 
 def _text(value: Any) -> str:

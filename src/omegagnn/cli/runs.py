@@ -42,8 +42,13 @@ def list_runs(runs_dir: RunsDir = None, as_json: AsJson = False) -> None:
         show_json([{key: run[key] for key in keys} for run in runs])
         return
     columns = ["run", "created", "status", "preset", "protocol", "seconds"]
-    rows = [[*(run[key] or "" for key in columns[:-1]), f"{run['seconds']:.1f}"] for run in runs]
-    show_table("Runs", columns, rows, right=["seconds"])
+    rows = [_row(run) for run in runs]
+    show_table("Runs", columns, rows, right=["seconds"], cut_first=["preset"])
+
+
+def _row(run: dict[str, Any]) -> list[str]:
+    created, seconds = run["created"][:16].replace("T", " "), f"{run['seconds']:.1f}"
+    return [run["run"], created, run["status"], run["preset"] or "", run["protocol"], seconds]
 
 
 @app.command("show")
