@@ -108,3 +108,19 @@ def test_completing_is_quick_because_torch_stays_out() -> None:
             [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
         )
         assert done.stderr.strip() in ("", "[]")
+
+
+def test_completion_installs_itself_for_the_next_shell(
+    offered: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    script = tmp_path / "install.sh"
+    script.write_text("omegagnn --install-completion\n")
+    done = subprocess.run(["bash", str(script)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "bash completion installed" in done.stdout
+    asked = 'source ~/.bashrc; COMP_WORDS=(omegagnn da); COMP_CWORD=1; _omegagnn_completion omegagnn; echo "$COMPREPLY"'
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "data"

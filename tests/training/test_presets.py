@@ -123,6 +123,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         (changed("training/lr_gnn/value", "fast"), "training.lr_gnn cannot be 'fast'"),
         (changed("seeds/value", 0), "cannot be 0"),
         (changed("published/score", 120), "published.score cannot be 120"),
+        (changed("published/rule/value", "honset"), r"names a rule 'honset' that does not exist, did you mean 'honest'\?"),
         (changed("model/layers/value", 4), "holds the settings of cora-omega-gcn-4: rename the file"),
     ],
 )  # fmt: skip

@@ -64,7 +64,7 @@ def show_summary(result: Result, plan: Plan, preset: Preset | None, places: dict
 
 
 def repeat_command(plan: Plan, preset: Preset | None, places: dict[str, Path | str | None]) -> str | None:
-    """Return the command that trains the same again, without the files that the settings came from; None where there is none.
+    """Return the command that trains the same again, without a configuration file; None where there is none.
 
     Only Python can ask for other seeds than 0, 1, ... and for members with settings of their own.
     """

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 from omegagnn.errors import WrongUse
 from omegagnn.training.config import RunConfig, parse_config
 from omegagnn.training.presets.names import ENDINGS, preset_path
+from omegagnn.training.protocol import PROTOCOLS
 
 Source = Literal["paper", "script", "assumed", "measured"]
 SOURCES: dict[str, str] = {
@@ -151,6 +152,7 @@ def parse_preset(tree: Any, name: str) -> Preset:
     except ValidationError as error:
         raise WrongUse(f"preset {name}: {_explain(error)}") from None
     _check_complete(preset)
+    _check_rules(preset)
     if not name.endswith(ENDINGS):
         _check_name(preset)
     return preset
@@ -178,6 +180,16 @@ def _check_complete(preset: Preset) -> None:
     missing = [key for key in needed if key not in given]
     if missing:
         raise WrongUse(f"preset {preset.name} lacks {missing[0]}: give it a value and a source.")
+
+
+def _check_rules(preset: Preset) -> None:
+    for score in (preset.published, preset.measured):
+        if score is not None and score.rule is not None and score.rule.value not in PROTOCOLS:
+            near = _near(str(score.rule.value), PROTOCOLS) or ": "
+            raise WrongUse(
+                f"preset {preset.name} names a rule {score.rule.value!r} that does not exist{near}"
+                f"choose one of {', '.join(PROTOCOLS)}."
+            )
 
 
 def _check_name(preset: Preset) -> None:
