@@ -98,13 +98,13 @@ def test_a_preset_brings_its_data_set_and_seeds_and_options_win(
 
 
 def test_the_summary_compares_and_tells_how_to_repeat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = ["--preset", PUBLISHED, "--seeds", "2", "--epochs", "3", "--set", "training.clip=1.5", "--layers", "1"]
-    assert call("train", *line, "--omega", "layer", "--runs-dir", tmp_path / "my runs") == 0
+    line = ["--preset", PUBLISHED, "--seeds", "2", "--epochs", "3", "--set", "training.clip=1.5"]
+    assert call("train", *line, "--runs-dir", tmp_path / "my runs") == 0
     out = capsys.readouterr().out
-    assert out.startswith("omega-gcn, 1 layer × 256 channels, ω: layer on citeseer: 2 seeds × 1 split, ")
+    assert out.startswith("omega-gcn, 2 layers × 256 channels on citeseer: 2 seeds × 1 split, ")
     lines = lines_of(out)
     assert lines["published"].startswith("71.3 (Table 2, rule validation-accuracy); by that rule this run has ")
-    assert lines["preset"].startswith(f"{PUBLISHED}, changed: model.layers=1 model.omega=")
+    assert lines["preset"] == f"{PUBLISHED}, changed: training.epochs=3 training.clip=1.5"
     assert "95 % interval" in lines["test accuracy"]
     assert Path(lines["model"]).is_file()
     assert lines["next"].startswith(f"omegagnn runs show {lines['run']} --runs-dir ")
@@ -159,6 +159,16 @@ def test_a_measured_preset_is_compared_with_its_measurement(
     assert lines["measured"] == f"{measured.score:g} ± {measured.sd:g} (results/depth_cora.json, rule honest)"
     assert "changed: training.epochs=2" in lines["preset"]
     assert "--data-root" in lines["repeat"]
+
+
+def test_another_network_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["--preset", PUBLISHED, "--seeds", "1", "--epochs", "2", "--layers", "1", "--omega", "layer"]
+    assert call("train", *line, "--runs-dir", tmp_path) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("omega-gcn, 1 layer × 256 channels, ω: layer on citeseer: 1 seed × 1 split, ")
+    lines = lines_of(out)
+    assert "published" not in lines
+    assert "--layers 1 --omega layer" in lines["repeat"]
 
 
 def test_elsewhere_nothing_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

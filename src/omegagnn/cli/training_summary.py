@@ -119,9 +119,10 @@ def _preset_in_words(preset: Preset, config: RunConfig) -> str:
 
 
 def _comparison(preset: Preset, result: Result) -> dict[str, str]:
-    """Return what stands somewhere for the same settings, and what this run has by the rule behind that number."""
+    """Return what stands somewhere for the same network on the same data, and what this run has by the rule behind that."""
     reference = preset.reference
-    if reference is None or preset.config.data.name != result.config.data.name:
+    other = any(key.startswith(("data.", "model.")) for key in preset.differences(result.config))
+    if reference is None or other:
         return {}
     return {"published" if preset.published else "measured": _score_in_words(reference, result)}
 
