@@ -10,13 +10,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from omegagnn.cli import main
 from omegagnn.cli.training_summary import repeat_command
 from omegagnn.data import load
 from omegagnn.training.config import RunConfig
-from omegagnn.training.engine import Plan
+from omegagnn.training.engine import Plan, Trainer
 from omegagnn.training.fit import make_plan
+from omegagnn.training.journal import Journal
 from omegagnn.training.presets.names import TASKS, preset_names
 from omegagnn.training.presets.preset import read_preset
 
@@ -183,3 +185,21 @@ def test_names_have_their_case_mended(tmp_path: Path, capsys: pytest.CaptureFixt
     assert call("train", "CiteSeer", "--epochs", "2", "--seeds", "1", "--runs-dir", tmp_path, "--json") == 0
     result = json.loads(capsys.readouterr().out)
     assert result["config_hash"] == RunConfig().with_values({"training.epochs": 2}).hash
+
+
+@pytest.mark.parametrize("state", ["same", "changed", "gone"])
+def test_a_resumed_run_is_compared_with_its_preset_if_that_is_still_the_same(
+    state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    preset = read_preset(PUBLISHED)
+    plan = make_plan(load("citeseer"), preset.config.with_values({"training.epochs": 2}), 1, preset=preset)
+    journal = Journal(tmp_path)
+    run = Trainer.start(plan, journal, torch.device("cpu")).run_name
+    if state == "changed":
+        journal.update(run, preset_hash="0" * 64)
+    elif state == "gone":
+        journal.update(run, preset="semi/of-another-version")
+    assert call("train", "--resume", run, "--runs-dir", tmp_path) == 0
+    lines = lines_of(capsys.readouterr().out)
+    assert ("preset" in lines) == ("published" in lines) == (state == "same")
+    assert lines["repeat"].startswith(f"omegagnn train {f'--preset {PUBLISHED}' if state == 'same' else 'citeseer'} ")
