@@ -18,7 +18,8 @@ RunsDir = Annotated[
 Run = Annotated[str, typer.Argument(help="Name of a run, its beginning, or 'last'.")]
 
 
-def _journal(runs_dir: Path | None) -> Any:
+def open_journal(runs_dir: Path | None) -> Any:
+    """Return the journal of a folder, which must be there."""
     from omegagnn.training.fit import runs_folder
     from omegagnn.training.journal import Journal
 
@@ -28,7 +29,7 @@ def _journal(runs_dir: Path | None) -> Any:
 @app.command("list")
 def list_runs(runs_dir: RunsDir = None, as_json: AsJson = False) -> None:
     """Show all runs, newest first."""
-    runs = _journal(runs_dir).runs()
+    runs = open_journal(runs_dir).runs()
     if as_json:
         show_json(
             [{key: run[key] for key in ("run", "created", "status", "dataset", "model", "protocol")} for run in runs]
@@ -49,7 +50,7 @@ def show_run(
     from omegagnn.training.fit import Result
     from omegagnn.training.protocol import PROTOCOLS, NotApplicable
 
-    journal = _journal(runs_dir)
+    journal = open_journal(runs_dir)
     result = Result(journal, journal.run(run)["run"])
     found: dict[str, Any] = {}
     for name in PROTOCOLS if protocol == "all" else [protocol]:
@@ -77,7 +78,7 @@ def export(
     output: Annotated[Path, typer.Argument(help="File to write: .parquet, .csv or .json.")], runs_dir: RunsDir = None
 ) -> None:
     """Write every recorded epoch of every run into one file."""
-    _journal(runs_dir).export(output)
+    open_journal(runs_dir).export(output)
     note(f"wrote {output}")
 
 
@@ -86,7 +87,7 @@ def delete(run: Run, runs_dir: RunsDir = None) -> None:
     """Delete a run: its rows in the journal and its folder."""
     import shutil
 
-    journal = _journal(runs_dir)
+    journal = open_journal(runs_dir)
     name = journal.run(run)["run"]
     journal.delete(name)
     shutil.rmtree(journal.folder / name, ignore_errors=True)
