@@ -48,17 +48,18 @@ def predict(
     """
     from omegagnn.data.own import item_ids, write_predictions
     from omegagnn.training.environment import choose_device
-    from omegagnn.training.evaluation import score_predictions
+    from omegagnn.training.evaluation import labelled_items, score_predictions
 
     predictor, rule, name = _opened(run, protocol, runs_dir)
-    # Reading labels first of all tells what is wrong with them before anything is computed.
-    labelled = predictor.read(graph, data_root, labels=True) if score else None
-    dataset = predictor.read(graph, data_root)
+    given = predictor.read(graph, data_root, labels=score)
+    if score:
+        labelled_items(given)  # says that there are none before anything is computed
+    dataset = predictor.signature.unlabelled(given)
     for warning in dataset.warnings:
         note(f"warning: {warning}")
     found = predictor.probabilities(dataset, None if member is None else [member], rule, choose_device(device))
     write_predictions(dataset, found, out, item_ids(dataset), predictor.signature.multilabel)
-    met = None if labelled is None else score_predictions(predictor, labelled, found)
+    met = score_predictions(predictor, given, found) if score else None
     summary: dict[str, Any] = {
         "run": name,
         "graph": dataset.name,

@@ -33,7 +33,7 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class MemberScore:
-    """One member: where it comes from, which epoch's weights were measured, and what came out (score in ``[0, 1]``)."""
+    """One member: its seed and the split it was trained on, the epoch of its weights, and what came out (score in [0, 1])."""
 
     member: int
     seed: int
@@ -140,12 +140,12 @@ def evaluate(
     with predictor.working(dataset, device) as task:
         for k in range(predictor.members) if member is None else [member]:
             outputs = predictor.outputs(task, k, rule, device)
-            epoch = predictor.epochs[rule][k]
+            epoch, row = predictor.epochs[rule][k], recorded[k]
             task.use_splits([splits[k]])
             if own:
                 differences.append(_compare(task.measure(outputs), result, k, epoch))
             score, loss, items = _measure(task, outputs, part)
-            scores.append(MemberScore(k, recorded[k]["seed"], splits[k].name, epoch, score, loss, items.numel()))
+            scores.append(MemberScore(k, row["seed"], row["split"], epoch, score, loss, items.numel()))
             counts.append(_count(task, outputs[:, 0], items))
     return Evaluation(
         run=result.run,
@@ -171,7 +171,7 @@ def _checked_part(part: str, own: bool, split: str | None) -> str:
 def _measure(task: TrainingTask, outputs: Tensor, part: str) -> tuple[float, float, Tensor]:
     """Return score and loss on a part of the task's split, and the items that are in it."""
     if part == ALL:
-        known = _known_items(task.dataset)
+        known = labelled_items(task.dataset)
         task.use_splits([Split(ALL, known, known, known)])
     place = PARTS.index("test" if part == ALL else part)
     loss, score = task.measure(outputs)[0, place].tolist()
@@ -191,11 +191,9 @@ def score_predictions(predictor: Predictor, dataset: Dataset, probabilities: Ten
         given, true = probabilities > 0.5, labels > 0.5
         whole = int(given.sum() + true.sum())
         return (2 * int((given & true).sum()) / whole if whole else 0.0), labels.size(0)
-    known = labels >= 0
-    if not bool(known.any()):
-        raise WrongUse(f"{dataset.name} has no label that a score could be made from: predict without --score.")
+    known = labelled_items(dataset)
     right = probabilities.argmax(-1)[known] == labels[known]
-    return int(right.sum()) / int(known.sum()), int(known.sum())
+    return int(right.sum()) / known.numel(), known.numel()
 
 
 # -------------------------------------------------------------------------------------------------------- the right data
@@ -205,9 +203,9 @@ def _own_data(result: Result, data_root: Path | str | None) -> Dataset:
     config = result.config.data
     try:
         dataset = load(config.name, split=config.split, root=data_root)
-    except OmegaError as error:
+    except WrongUse:
         raise WrongUse(
-            f"The data of {result.run} is not here ({str(error).rstrip('.')}): say where with --data-root, or name other data "
+            f"The data of {result.run}, {config.name!r}, is not here any more: say where with --data-root, or name other data "
             "with --data."
         ) from None
     changed = result.predictor.signature.changes(dataset)
@@ -235,7 +233,7 @@ def _other_data(predictor: Predictor, data: Source, split: str | None, data_root
 
 def _only_split(dataset: Dataset, part: str) -> Split:
     if part == ALL:
-        known = _known_items(dataset)
+        known = labelled_items(dataset)
         return Split(ALL, known, known, known)
     if len(dataset.splits) != 1:
         raise WrongUse(
@@ -245,7 +243,7 @@ def _only_split(dataset: Dataset, part: str) -> Split:
     return dataset.splits[0]
 
 
-def _known_items(dataset: Dataset) -> Tensor:
+def labelled_items(dataset: Dataset) -> Tensor:
     """Return the items with a label: nodes or graphs, whichever a split counts."""
     if dataset.task == "inductive":
         return torch.arange(dataset.num_graphs)
@@ -294,4 +292,4 @@ def _percent(part: Any, whole: Any) -> float:
     return 100 * float(part) / float(whole) if whole else math.nan
 
 
-__all__ = ["Evaluation", "MemberScore", "evaluate", "kept_rule", "score_predictions"]
+__all__ = ["Evaluation", "MemberScore", "evaluate", "kept_rule", "labelled_items", "score_predictions"]
