@@ -128,10 +128,13 @@ def evaluate(
         device: where to compute.
         data_root: where data sets lie.
     """
-    predictor, own = result.predictor, data is None
+    predictor, own = result.predictor, data is None or _is_own(result, data)
     rule = protocol or kept_rule(result)
     part = _checked_part(part or ("test" if own else ALL), own, split)
-    dataset = _own_data(result, data_root) if own else _other_data(predictor, data, split, data_root)
+    if own:
+        dataset = data if isinstance(data, Dataset) else _own_data(result, data_root)
+    else:
+        dataset = _other_data(predictor, data, split, data_root)
     splits = _splits_of_members(result, dataset) if own else [_only_split(dataset, part)] * predictor.members
     recorded = result.journal.members(result.run)
     scores: list[MemberScore] = []
@@ -197,6 +200,14 @@ def score_predictions(predictor: Predictor, dataset: Dataset, probabilities: Ten
 
 
 # -------------------------------------------------------------------------------------------------------- the right data
+
+
+def _is_own(result: Result, data: Source) -> bool:
+    """Whether a data set at hand is the one of the run, with the splits of its members."""
+    if not isinstance(data, Dataset) or result.predictor.signature.changes(data):
+        return False
+    members = result.journal.members(result.run)
+    return {member["split_hash"] for member in members} <= {split.hash for split in data.splits}
 
 
 def _own_data(result: Result, data_root: Path | str | None) -> Dataset:
