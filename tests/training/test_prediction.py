@@ -224,7 +224,7 @@ UNFIT: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: from_pandas(animals()[0].drop(columns="skin"), animals()[1], name="bald", label="species", standardize=True),
         "bald has no column 'skin', which the model needs",
     ),
-    "other features": (lambda: node_dataset(), "has 12 features, but the model was trained on the 5 of zoo"),
+    "other features": (node_dataset, "has 12 features, but the model was trained on the 5 of zoo"),
     "whole graphs": (graph_dataset, "The model classifies nodes, but tiny-graphs is for the classification of whole graphs"),
     "nothing": (lambda: "no-such-thing", "There is no data set 'no-such-thing'"),
 }  # fmt: skip
@@ -264,7 +264,9 @@ def test_names_of_features_are_compared_where_there_is_no_schema(tmp_path: Path)
     wide = replace(dataset, features=torch.ones(60, 13), feature_names=(*dataset.feature_names, "more"))
     with pytest.raises(DataError, match="has the feature 'more', which the model does not know"):
         predictor.read(wide)
-    with pytest.raises(WrongUse, match="data frames cannot be coded: the model was trained on tiny-nodes, which was not made"):
+    with pytest.raises(
+        WrongUse, match="data frames cannot be coded: the model was trained on tiny-nodes, which was not made"
+    ):
         predictor.read(animals())
 
 
@@ -273,7 +275,9 @@ def test_one_hot_features_belong_to_their_nodes(tmp_path: Path) -> None:
     dataset = from_pandas(nodes[["id", "species"]], edges, label="species", node_features="one-hot", name="ids")
     result = fit(dataset, quick(), runs_dir=tmp_path, data__split="ratio:0.6,0.2")
     assert len(result.predict((nodes, edges.iloc[:50]))) == SIZE  # other edges, the same nodes
-    other = from_pandas(nodes[["id", "species"]].iloc[::-1], edges, label="species", node_features="one-hot", name="back")
+    other = from_pandas(
+        nodes[["id", "species"]].iloc[::-1], edges, label="species", node_features="one-hot", name="back"
+    )
     with pytest.raises(DataError, match="The one-hot features of the model belong to the nodes they were made for"):
         result.predict(other)
 

@@ -114,13 +114,13 @@ def evaluate(
 ) -> Evaluation:
     """Recompute the scores of a run's members, one after another, without gradients.
 
-    On the run's own data (`data` None) each member is measured on its own split, and loss and score of all three parts must be
-    what the journal recorded for the epoch of its weights. On other data that fits the model, all labelled items count, or a
-    `part` of its one split.
+    On the run's own data each member is measured on its own split, and loss and score of all three parts must be what the
+    journal recorded for the epoch of its weights. On other data that fits the model, all labelled items count, or a `part` of
+    its one split.
 
     Args:
         result: the run.
-        data: other data, see `Predictor.read`.
+        data: other data, see `Predictor.read` [the run's own, by its name].
         part: ``train``, ``val``, ``test`` or ``all`` labelled items [``test`` of the run's own data, else ``all``].
         split: the split of other data, such as ``ratio:0.6,0.2``.
         protocol: the rule whose weights are measured [the run's own where its weights are kept, else ``honest``].
@@ -128,7 +128,7 @@ def evaluate(
         device: where to compute.
         data_root: where data sets lie.
     """
-    predictor, own = result.predictor, data is None or _is_own(result, data)
+    predictor, own = result.predictor, data is None or (split is None and _is_own(result, data))
     rule = protocol or kept_rule(result)
     part = _checked_part(part or ("test" if own else ALL), own, split)
     if own:
@@ -243,15 +243,16 @@ def _other_data(predictor: Predictor, data: Source, split: str | None, data_root
 
 
 def _only_split(dataset: Dataset, part: str) -> Split:
-    if part == ALL:
-        known = labelled_items(dataset)
-        return Split(ALL, known, known, known)
-    if len(dataset.splits) != 1:
-        raise WrongUse(
-            f"{dataset.name} has {len(dataset.splits)} splits, so it is not clear what its part {part!r} is: name one with "
-            "--split, or measure on --part all."
-        )
-    return dataset.splits[0]
+    """Return a split of other data whose parts are all the labelled items of `part`."""
+    items = labelled_items(dataset)
+    if part != ALL:
+        if len(dataset.splits) != 1:
+            raise WrongUse(
+                f"{dataset.name} has {len(dataset.splits)} splits, so it is not clear what its part {part!r} is: name one with "
+                "--split, or measure on --part all."
+            )
+        items = items[torch.isin(items, getattr(dataset.splits[0], part))]
+    return Split(part, items, items, items)
 
 
 def labelled_items(dataset: Dataset) -> Tensor:

@@ -102,9 +102,10 @@ class Signature:
     # ------------------------------------------------------------------------------------------------ against other data
 
     def changes(self, dataset: Dataset) -> list[str]:
-        """Return in which respects a data set is not the one of the run: features, graph, labels."""
+        """Return in which respects a data set is not the one of the run: features, graph, labels, classes."""
         other = Signature.of(dataset)
-        parts = {"features": "features_sha256", "graph": "graph_sha256", "labels": "labels_sha256"}
+        hashes = {part: f"{part}_sha256" for part in ("features", "graph", "labels")}
+        parts = {**hashes, "classes": "class_names"}
         return [part for part, name in parts.items() if getattr(self, name) != getattr(other, name)]
 
     def check(self, dataset: Dataset) -> None:
@@ -139,8 +140,8 @@ class Signature:
             )
         theirs = dataset.class_names or tuple(map(str, range(dataset.num_classes)))
         mine = self.names_of_classes
-        if theirs == mine:
-            return dataset
+        if theirs == mine or not theirs:
+            return replace(dataset, class_names=mine)
         if self.multilabel:
             raise DataError(
                 f"The labels of {dataset.name} are {', '.join(theirs[:10])}, not the model's: give them in its order."
