@@ -32,7 +32,7 @@ def test_the_page_runs_from_top_to_bottom(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         printed.append(done.stdout)
-    assert "mean of the probabilities of 5 members" in printed[0]
+    assert "mean of the probabilities of 3 members" in printed[0]
     assert "id,predicted,p(cat),p(elephant)\na0,elephant," in printed[0]
     assert "to the bit" in printed[1]
     assert "a0  elephant" in printed[2]

@@ -62,7 +62,7 @@ class Signature:
             features_sha256=_sha256(*parts),
             graph_sha256=_sha256(graph.rowptr, graph.col, graph.weight, dataset.ptr),
             labels_sha256=_sha256(dataset.labels),
-            schema=dataset.schema,
+            schema=None if dataset.schema is None else replace(dataset.schema, graph_ids=()),
         )
 
     @property

@@ -63,13 +63,10 @@ def import_tables(
     )
     ends = endpoint_columns(columns, recipe, label_of_edges)
     if nodes is None:
-        listed = list(pieces)
-        table, pieces = nodes_from_edges(listed, *ends), iter(listed)
-        recipe = replace(recipe, id="id", features=() if recipe.features is None else recipe.features)
+        table, pieces = nodes_from_edges(listed := list(pieces), *ends), iter(listed)
+        recipe = replace(recipe, id="id", features=recipe.features or ())
     else:
         table = read_table(nodes, "nodes", recipe.separator)
-    if len(table) == 0:
-        raise DataError(f"{table.label} has no nodes: write one row for each node.")
     recipe = _resolved(recipe, table, ends, is_many=graphs is not None)
     index = NodeIndex(table, str(recipe.id), recipe.graph)
     grouping = None if graphs is None else _group(table, read_table(graphs, "graphs", recipe.separator), recipe)
@@ -102,6 +99,8 @@ def import_tables(
 
 def _resolved(recipe: Recipe, table: Table, ends: tuple[str, str], is_many: bool) -> Recipe:
     """Return the recipe with every rule replaced by the column it leads to, so that a changed graph is read alike."""
+    if len(table) == 0:
+        raise DataError(f"{table.label} has no nodes: write one row for each node.")
     refuse_for_many_graphs(recipe.node_features if is_many else None)
     graph = (recipe.graph or GRAPH_COLUMN) if is_many else None
     if recipe.graph is not None and not is_many:
