@@ -9,8 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from omegagnn.cli import main
+from omegagnn.data.cache import save_dataset
+from omegagnn.data.dataset import Dataset, Split
+from omegagnn.graph import Graph
 
 N, NEW = 90, 100
 KINDS = np.array(["bear", "crow", "newt"])
@@ -260,3 +264,35 @@ def test_a_baseline_and_a_model_of_a_benchmark_predict(tmp_path: Path, capsys: p
     assert "the model was trained on karate, which was not made from columns" in capsys.readouterr().err
     assert call("predict", "last", "--graph", "citeseer", "--out", tmp_path / "q.csv", *runs) == 1
     assert "the model was trained on the 34 of karate" in capsys.readouterr().err
+
+
+def test_several_labels_an_item_are_written_scored_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    features = torch.from_numpy(rng.random((60, 4), dtype=np.float32))
+    ring = torch.arange(60)
+    graph = Graph.from_edge_index(torch.stack([ring, ring // 20 * 20 + (ring + 1) % 20]), 60)
+    parts = torch.arange(3).split(1)
+    labels = (features[:, :2] > 0.5).float()
+    ptr = torch.tensor([0, 20, 40, 60])
+    dataset = Dataset("tissues", "inductive", graph, features, labels, (Split("fixed", *parts),), ptr, ("red", "round"))
+    save_dataset(dataset, tmp_path / "data" / "own" / "tissues" / "dataset.npz")
+    places = ("--data-root", tmp_path / "data", "--runs-dir", tmp_path / "runs")
+    assert call("train", "tissues", "--seeds", "1", "--epochs", "40", "--set", "training.lr_oc=0.05", *places) == 0
+    assert call("evaluate", "last", *places) == 0
+    shown = capsys.readouterr().out
+    assert "micro-F1" in shown
+    assert "to the bit" in shown
+    assert "as red" not in shown
+    out = tmp_path / "p.csv"
+    assert call("predict", "last", "--graph", "tissues", "--out", out, "--score", *places) == 0
+    shown = capsys.readouterr().out
+    assert "60 nodes of tissues, one member of" in shown
+    table = pd.read_csv(out, keep_default_na=False)
+    named = [row.split(";") if row else [] for row in table["predicted"]]
+    found = np.array([["red" in row, "round" in row] for row in named])
+    np.testing.assert_array_equal(found, table[["p(red)", "p(round)"]].to_numpy() > 0.5)
+    true = labels.numpy() > 0.5
+    f1 = 200 * (found & true).sum() / (found.sum() + true.sum())
+    assert f"micro-F1   {f1:.2f} % of 60 labelled nodes" in shown
