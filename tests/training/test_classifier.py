@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import doctest
 import pickle
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tiny import graph_dataset, inductive_dataset, node_dataset
 
 from omegagnn import Graph, OmegaClassifier
 from omegagnn.errors import WrongUse
+from omegagnn.training import classifier
 from omegagnn.training.classifier import NotFittedError
 from omegagnn.training.journal import Journal
 
@@ -276,3 +278,9 @@ def test_wrong_input_is_one_sentence(case: str) -> None:
     with pytest.raises(WrongUse, match=sentence) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_the_example_of_the_docstring_runs() -> None:
+    outcome = doctest.testmod(classifier)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
