@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,21 +69,18 @@ class Bench:
     limits: Ceilings
     told: Callable[[str], None]
     left_out: list[dict[str, str]] = field(default_factory=list)
+    datasets: dict[str, Dataset] = field(default_factory=dict)
 
     @property
     def rounds(self) -> int:
         """Rounds of each timing."""
         return 3 if self.quick else 9
 
-    @cached_property
-    def _datasets(self) -> dict[str, Dataset]:
-        return {}
-
     def dataset(self, name: str) -> Dataset:
-        """Return a data set with its public split, loaded once."""
-        if name not in self._datasets:
-            self._datasets[name] = load(name, split="public", root=self.root)
-        return self._datasets[name]
+        """Return a data set with its default split (of Cora and CiteSeer the public one), loaded once."""
+        if name not in self.datasets:
+            self.datasets[name] = load(name, root=self.root)
+        return self.datasets[name]
 
     def leave_out(self, peer: str, reason: str) -> None:
         """Note and tell once that a peer does not run here."""
@@ -140,8 +137,9 @@ def our_step(batch: RunBatch) -> Step:
     return step
 
 
-def training_cases(bench: Bench, dataset: Dataset, model: str, layers: int, name: str) -> list[Case]:
+def training_cases(bench: Bench, name: str, data: str, model: str, layers: int) -> list[Case]:
     """Time a whole training step against every peer in every form."""
+    dataset = bench.dataset(data)
     batch = our_batch(dataset, model, layers)
     peers = {peer.label: peer for peer in peers_that_run(forms(dataset, batch), batch, bench.leave_out)}
     steps = {label: _step_of(peer, dataset) for label, peer in peers.items()}
@@ -159,8 +157,9 @@ def _epoch_of(peer: Peer, dataset: Dataset) -> list[Step]:
     return [_step_of(peer, dataset), evaluation(peer.net, peer.x, peer.edges, dataset.labels, parts)]
 
 
-def many_runs_cases(bench: Bench, dataset: Dataset, runs: int, name: str) -> list[Case]:
+def many_runs_cases(bench: Bench, name: str, data: str, runs: int) -> list[Case]:
     """Time an epoch (training and evaluation) of R runs as one batch against R runs of a peer one after another."""
+    dataset = bench.dataset(data)
     batch, single = our_batch(dataset, "omega-gcn", 2, runs), our_batch(dataset, "omega-gcn", 2)
     found = without_compiling(forms(dataset, single))
     steps: dict[str, Step] = {OURS: batch.train_epoch}
@@ -179,22 +178,24 @@ def _all_of(calls: list[Step]) -> Step:
     return one_after_another
 
 
-def company_case(bench: Bench, dataset: Dataset, runs: int, name: str) -> list[Case]:
+def company_case(bench: Bench, name: str, data: str, runs: int) -> list[Case]:
     """Time an epoch of R runs as one batch against one run: `ratio` is one run's time over the batch's."""
+    dataset = bench.dataset(data)
     whole, single = our_batch(dataset, "omega-gcn", 2, runs), our_batch(dataset, "omega-gcn", 2)
     steps = {OURS: whole.train_epoch, "ours, one run": single.train_epoch}
     found = bench.compare(name, steps, training_work(whole) + evaluation_work(whole))
     return [replace(case, peer_fraction_of_floor=None) for case in found]  # one run has less to do
 
 
-def omega_cost_case(bench: Bench, dataset: Dataset, layers: int, name: str) -> list[Case]:
+def omega_cost_case(bench: Bench, name: str, data: str, layers: int) -> list[Case]:
     """Time a step with learnt ω against the same engine with ω fixed at 1: what ω itself costs."""
+    dataset = bench.dataset(data)
     learnt, fixed = our_batch(dataset, "omega-gcn", layers), our_batch(dataset, "omega-gcn", layers, omega=1.0)
     steps = {OURS: our_step(learnt), "ours, ω fixed at 1": our_step(fixed)}
     return bench.compare(name, steps, training_work(learnt), rounds=2 * bench.rounds)  # the difference is small
 
 
-def propagation_case(bench: Bench, nodes: int, entries: int, channels: int, name: str) -> list[Case]:
+def propagation_case(bench: Bench, name: str, nodes: int, entries: int, channels: int) -> list[Case]:
     """Time one ω-propagation on a large scale-free graph against torch's CSR product and element-wise operations."""
     graph = large_graph(nodes, entries).gcn_norm()
     x, omega = torch.randn(nodes, channels), torch.rand(channels)
@@ -224,27 +225,23 @@ def plans(quick: bool) -> dict[str, Plan]:
     names = ["citeseer"] if quick else ["cora", "citeseer"]
     first, depths, runs = names[0], (2,) if quick else (2, 64), 3 if quick else 10
     nodes, entries, channels = (10_000, 100_000, 64) if quick else (169_343, 2_500_000, 256)
-    found: dict[str, Plan] = {}
-    for data, model, layers in [(data, model, layers) for data in names for model in MODELS for layers in depths]:
-        if model == "omega-gcn" or data == first:
-            found[f"train {model} {data} {layers} layers"] = _training_plan(data, model, layers)
-    found[f"epoch of {runs} runs, one after another by the peer, omega-gcn {first} 2 layers"] = lambda bench, name: (
-        many_runs_cases(bench, bench.dataset(first), runs, name)
-    )
-    found[f"epoch of {runs} runs against 1, {first} 2 layers"] = lambda bench, name: company_case(
-        bench, bench.dataset(first), runs, name
-    )
-    found[f"omega learnt against fixed, {first} 16 layers"] = lambda bench, name: omega_cost_case(
-        bench, bench.dataset(first), 16, name
-    )
-    found[f"propagation {nodes} nodes {entries} entries {channels} channels"] = lambda bench, name: propagation_case(
-        bench, nodes, entries, channels, name
-    )
-    return found
-
-
-def _training_plan(data: str, model: str, layers: int) -> Plan:
-    return lambda bench, name: training_cases(bench, bench.dataset(data), model, layers, name)
+    training: dict[str, Plan] = {
+        f"train {model} {data} {layers} layers": partial(training_cases, data=data, model=model, layers=layers)
+        for data in names
+        for model in MODELS
+        for layers in depths
+        if model == "omega-gcn" or data == first
+    }
+    return training | {
+        f"epoch of {runs} runs, peers one after another, omega-gcn {first} 2 layers": partial(
+            many_runs_cases, data=first, runs=runs
+        ),
+        f"epoch of {runs} runs against 1, {first} 2 layers": partial(company_case, data=first, runs=runs),
+        f"omega learnt against fixed, {first} 16 layers": partial(omega_cost_case, data=first, layers=16),
+        f"propagation {nodes} nodes {entries} entries {channels} channels": partial(
+            propagation_case, nodes=nodes, entries=entries, channels=channels
+        ),
+    }
 
 
 def peer_cases(bench: Bench, chosen: Callable[[str], bool]) -> Iterator[Case]:

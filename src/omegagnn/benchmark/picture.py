@@ -12,10 +12,10 @@ WIDTH, LEFT, RIGHT = 960, 340, 190  # of the picture; of the labels; of the numb
 ROW, HEADING, TOP, BOTTOM = 22, 34, 86, 56
 TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 STYLE = (
-    "<style>.page{fill:#fff}text{fill:#1f2933}.quiet{fill:#5f6c7b}.grid{stroke:#dfe3e8}.one{stroke:#1f2933}"
-    ".peer{fill:#9dbfe3}.best{fill:#2b6cb0}.slower{fill:#c05621}"
-    "@media(prefers-color-scheme:dark){.page{fill:#14181d}text{fill:#e4e7eb}.quiet{fill:#9aa5b1}.grid{stroke:#323f4b}"
-    ".one{stroke:#e4e7eb}.peer{fill:#3a5f87}.best{fill:#63a4e8}.slower{fill:#ed8936}}</style>"
+    "<style>.page{fill:#fff}text{fill:#1f2933;stroke:#fff;stroke-width:3px;paint-order:stroke}.quiet{fill:#5f6c7b}"
+    ".grid{stroke:#dfe3e8}.one{stroke:#1f2933}.peer{fill:#9dbfe3}.best{fill:#2b6cb0}.faster{fill:#c05621}"
+    "@media(prefers-color-scheme:dark){.page{fill:#14181d}text{fill:#e4e7eb;stroke:#14181d}.quiet{fill:#9aa5b1}"
+    ".grid{stroke:#323f4b}.one{stroke:#e4e7eb}.peer{fill:#3a5f87}.best{fill:#63a4e8}.faster{fill:#ed8936}}</style>"
 )
 
 
@@ -83,7 +83,7 @@ def _legend(y: int) -> list[str]:
     for kind, meaning in (
         ("best", "the quickest peer of a comparison"),
         ("peer", "another peer, slower than ours"),
-        ("slower", "a peer faster than ours"),
+        ("faster", "a peer faster than ours"),
     ):
         lines.append(f'<rect class="{kind}" x="{x}" y="{y - 10}" width="12" height="12" rx="2"/>')
         lines.append(f'<text class="quiet" x="{x + 18}" y="{y}">{meaning}</text>')
@@ -93,7 +93,7 @@ def _legend(y: int) -> list[str]:
 
 def _bar(case: Case, y: float, low: float, high: float, is_quickest: bool) -> list[str]:
     one, end = _at(1.0, low, high), _at(case.ratio, low, high)
-    kind = "slower" if case.ratio < 1 else "best" if is_quickest else "peer"
+    kind = "faster" if case.ratio < 1 else "best" if is_quickest else "peer"
     left, width = min(one, end), max(1.0, abs(end - one))
     weight = ' font-weight="bold"' if is_quickest else ""
     return [
