@@ -20,7 +20,7 @@ app = verb_app()
 @app.command()
 def bench(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small cases on the embedded data set: about a minute.")
+        bool, typer.Option("--quick", help="Small cases on the embedded data set: minutes, mostly compiling.")
     ] = False,
     only: Annotated[
         list[str] | None,
@@ -49,7 +49,6 @@ def bench(
     from omegagnn.benchmark.cases import Bench, peer_cases, quickest
     from omegagnn.benchmark.measure import ceilings
     from omegagnn.benchmark.sweeps import sweeps
-    from omegagnn.training.environment import describe
 
     started = time.perf_counter()
     chosen = _choose(quick, sweep, only or [])
@@ -65,7 +64,7 @@ def bench(
     grown = sweeps(quick, note, chosen.__contains__)
     result: dict[str, Any] = {
         "command": _command(quick, only or [], sweep, threads),
-        "environment": describe(torch.device("cpu")),
+        "environment": _environment(),
         "seconds": time.perf_counter() - started,
         "copy_gb_per_s": limits.bytes_per_s / 1e9,
         "product_gflop_per_s": limits.flops_per_s / 1e9,
@@ -90,6 +89,20 @@ def _choose(quick: bool, sweep: bool, only: list[str]) -> list[str]:
         if not any(text.lower() in name.lower() for name in names):
             raise WrongUse(f"No case or sweep has {text!r} in its name: see `omegagnn bench --list`.")
     return [name for name in names if not only or any(text.lower() in name.lower() for text in only)]
+
+
+def _environment() -> dict[str, Any]:
+    """Return versions and machine, DGL's version among them where it was imported."""
+    import sys
+
+    import torch
+
+    from omegagnn.training.environment import describe
+
+    made = describe(torch.device("cpu"))
+    if "dgl" in sys.modules:
+        made["versions"]["dgl"] = sys.modules["dgl"].__version__
+    return made
 
 
 def _check_places(*places: Path | None) -> None:
