@@ -8,7 +8,7 @@ from html import escape
 
 from omegagnn.benchmark.cases import Case, quickest
 
-WIDTH, LEFT, RIGHT = 960, 340, 190  # of the picture; of the labels; of the numbers beside the bars
+WIDTH, LEFT, RIGHT = 960, 340, 140  # of the picture; of the labels; of the numbers beside the bars
 ROW, HEADING, TOP, BOTTOM = 22, 34, 86, 56
 TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 STYLE = (
@@ -22,7 +22,7 @@ STYLE = (
 def ratio_chart(cases: Sequence[Case], machine: str = "") -> str:
     """Draw how many times faster than each peer ours is, on a logarithmic axis that starts at equally fast.
 
-    The quickest peer of a comparison is drawn darker, as it is the one that counts; comparisons of ours with ours are left
+    The quickest peer of a comparison stands out, as it is the one that counts; comparisons of ours with ours are left
     to the table. `machine` is written below the title.
     """
     shown = [case for case in cases if not case.against_ourselves]

@@ -131,11 +131,10 @@ def _write(output: Path | None, picture: Path | None, cases: list[Case], result:
     if all(case.against_ourselves for case in cases):
         note(f"No peer was timed, so {picture} was not drawn.")
         return
-    made = result["environment"]
-    versions = ", ".join(f"{name} {made['versions'][name]}" for name in ("omegagnn", "torch", "torch_geometric"))
-    write_bytes(
-        picture, ratio_chart(cases, f"{made['processor']} CPU, {made['threads']} thread(s); {versions}").encode()
-    )
+    made, names = result["environment"], ("omegagnn", "torch", "torch_geometric", "dgl")
+    versions = ", ".join(f"{name} {made['versions'][name]}" for name in names if name in made["versions"])
+    machine = f"{made['processor']} CPU, {made['threads']} thread(s); {versions}; median times"
+    write_bytes(picture, ratio_chart(cases, machine).encode())
 
 
 def _show(cases: list[Case], result: dict[str, Any]) -> None:
