@@ -113,7 +113,9 @@ def _check_places(*places: Path | None) -> None:
 
 
 def _command(quick: bool, only: list[str], sweep: bool, threads: int) -> str:
-    parts = ["omegagnn bench", "--quick" if quick else "", *(f"--only {text!r}" for text in only)]
+    import shlex
+
+    parts = ["omegagnn bench", "--quick" if quick else "", *(f"--only {shlex.quote(text)}" for text in only)]
     parts += ["" if sweep else "--no-sweep", f"--threads {threads}" if threads > 1 else ""]
     return " ".join(part for part in parts if part)
 
