@@ -151,14 +151,14 @@ def test_wrong_use_is_told_before_anything_is_measured(
 
 def test_the_command_writes_what_it_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output, picture = tmp_path / "b.json", tmp_path / "b.svg"
-    only = ["--quick", "--only", "propagation 10000", "--only", "against fixed"]
+    only = ["--quick", "--no-sweep", "--only", "propagation 10000", "--only", "against 1"]
     assert main(["bench", *only, "--output", str(output), "--picture", str(picture)]) == 0
     shown = capsys.readouterr().out
     assert "of limit" in shown
     assert "as fast as the quickest peer, torch CSR" in shown
     result = json.loads(output.read_text())
-    assert result["command"] == "omegagnn bench --quick --only 'propagation 10000' --only 'against fixed'"
-    assert [case["name"].split()[0] for case in result["cases"]] == ["omega", "propagation"]
+    assert result["command"] == "omegagnn bench --quick --only 'propagation 10000' --only 'against 1' --no-sweep"
+    assert [case["name"].split()[0] for case in result["cases"]] == ["epoch", "propagation"]
     assert [best["peer"] for best in result["quickest_peers"]] == ["torch CSR and element-wise"]
     assert result["left_out"] == []
     assert result["sweeps"] == []
@@ -167,11 +167,14 @@ def test_the_command_writes_what_it_measured(tmp_path: Path, capsys: pytest.Capt
 
 def test_without_a_peer_no_picture_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / "b.svg"
-    assert main(["bench", "--quick", "--only", "against fixed", "--picture", str(picture), "--json"]) == 0
+    assert main(["bench", "--quick", "--only", "against runs", "--picture", str(picture), "--json"]) == 0
     told = capsys.readouterr()
     assert "was not drawn" in told.err
     assert not picture.exists()
-    assert json.loads(told.out)["copy_gb_per_s"] > 0
+    result = json.loads(told.out)
+    assert result["copy_gb_per_s"] > 0
+    assert result["cases"] == result["quickest_peers"] == []
+    assert [found["sizes"] for found in result["sweeps"]] == [[2, 4]]
 
 
 def test_a_sweep_has_times_spreads_and_an_exponent() -> None:
