@@ -185,6 +185,7 @@ def test_a_sweep_has_times_spreads_and_an_exponent() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # the compiler warns of its own internals
 def test_everything_of_the_quick_benchmark_runs() -> None:
     bench = make_bench()
     found = list(peer_cases(bench, lambda _: True))
