@@ -6,5 +6,6 @@ VERBS: dict[str, str] = {
     "bench": "Measure speed and memory beside the peers.",
     "train": "Train a network and report its accuracy.",
     "runs": "List, show, export and delete what was trained.",
+    "explore": "Open the ω explorer: draw a graph, move ω, see what it does.",
     "data": "List, fetch, check, audit and import data sets.",
 }
