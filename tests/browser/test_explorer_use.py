@@ -110,20 +110,25 @@ def test_nodes_are_chosen_by_click_and_by_keys(explorer: Path, open_page: OpenPa
     )
 
 
+# Of a node its ring, of everything else its outline.
+SHOWS_FOCUS = """() => {
+  const focused = document.activeElement;
+  const style = getComputedStyle(focused.querySelector(".ring") ?? focused);
+  return focused === document.body || parseFloat(style.outlineWidth) > 0 || parseFloat(style.strokeWidth) > 3;
+}"""
+
+
 def test_everything_is_reached_by_tab_alone(explorer: Path, open_page: OpenPage) -> None:
     page = open_page(explorer)
     reached = []
     for _ in range(40):
         page.keyboard.press("Tab")
         reached.append(page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
-        outlined = page.evaluate(
-            "() => { const it = document.activeElement; const mark = it.querySelector('.ring') ?? it; const style = getComputedStyle(mark);"
-            " return it === document.body || parseFloat(style.outlineWidth) > 0 || parseFloat(style.strokeWidth) > 3; }"
-        )
-        assert outlined, reached[-1]
+        assert page.evaluate(SHOWS_FOCUS), reached[-1]
         if "What is computed" in reached:
             break
-    wanted = ["To the controls", *PRESETS, "omega-number", "omega", "steps-number", "steps", "play", "graph", "graph-rows", "graph-columns", "draw", "edit"]  # fmt: skip
+    sliders = ["omega-number", "omega", "steps-number", "steps", "play"]
+    wanted = ["To the controls", *PRESETS, *sliders, "graph", "graph-rows", "graph-columns", "draw", "edit"]
     assert reached[: len(wanted)] == wanted
     assert page.evaluate("document.querySelector('#omega-graph [tabindex=\"0\"]') !== null")
     assert reached[-1] == "What is computed"
@@ -138,7 +143,9 @@ def test_every_control_has_a_name_for_a_screen_reader(explorer: Path, open_page:
     assert len(names["radio"]) == 24
     assert {"Nodes", "Edge probability", "Seed", "ω as a number", "Number of steps L"} == set(names["spinbutton"])
     pictures = " ".join(names.get("img", []) + names.get("image", []))
-    for words in ("GCN response. Nodes: ", "Energy over the steps. ", "Energy after 10 steps for every ω", "Filter (1 − ωλ) to the power 10", "Colours: red "):  # fmt: skip
+    filtered = "Filter (1 − ωλ) to the power 10"
+    energies = ("Energy over the steps. ", "Energy after 10 steps for every ω")
+    for words in ("GCN response. Nodes: ", *energies, filtered, "Colours: red "):
         assert words in pictures
 
 

@@ -28,7 +28,7 @@ const charts = (() => {
     const [first, last] = [Math.ceil(Math.log10(low) - 1e-9), Math.floor(Math.log10(high) + 1e-9)];
     const step = Math.max(1, Math.ceil((last - first) / count));
     const found = [];
-    for (let k = first; k <= last; k += step) found.push(10 ** k);
+    for (let k = Math.ceil(first / step) * step; k <= last; k += step) found.push(10 ** k);
     return found;
   }
 
@@ -91,8 +91,9 @@ const charts = (() => {
   }
 
   function tickText(value, { log }) {
-    if (!log) return colour.say(value);
-    return value >= 1e-3 && value <= 1e3 ? colour.say(value) : colour.say(value, 1).replace("1 × ", "");
+    const size = Math.abs(value);
+    if (!log || (size >= 1e-3 && size <= 1e3)) return size < 1e4 ? colour.say(value) : colour.say(value, 2).replace(/\s×\s/, "·");
+    return colour.say(value, 1).replace(/^1\s×\s/, "");
   }
 
   /** Marks of values on the x axis; their texts stand in rows at the top, on their side of the mark. */

@@ -25,7 +25,7 @@ const colour = (() => {
 
   const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 
-  /** A number with three digits that count: 0.0421, −1.5, 3.2 × 10⁻⁹, ∞. */
+  /** A number with three digits that count: 0.0421, −1.5, 3.2 × 10⁻⁹, ∞; its parts never part at the end of a line. */
   function say(value, digits = 3) {
     if (!Number.isFinite(value)) return value > 0 ? "∞" : value < 0 ? "−∞" : "–";
     if (value === 0) return "0";
@@ -36,7 +36,7 @@ const colour = (() => {
     }
     const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
     const raised = [...String(Number(exponent))].map((sign) => RAISED[sign]).join("");
-    return `${Number(mantissa)} × 10${raised}`.replace(/^-/, "−");
+    return `${Number(mantissa)}\u00a0×\u00a010${raised}`.replace(/^-/, "−");
   }
 
   /** A share as per cent: 12 %, 0.31 %, less than 0.0001 %. */

@@ -170,7 +170,11 @@
   const player = (() => {
     let timer = 0;
     let goal = 0;
-    const label = (isOn) => byId("play").replaceChildren(panels.html("span", "", isOn ? "■" : "▶"), isOn ? " Stop" : " Play");
+    const label = (isOn) => {
+      const sign = panels.html("span", "", isOn ? "■" : "▶");
+      sign.setAttribute("aria-hidden", "true");
+      byId("play").replaceChildren(sign, isOn ? " Stop" : " Play");
+    };
 
     function stop() {
       if (!timer) return;

@@ -45,11 +45,12 @@ const words = (() => {
   /** What came of it: the node of the impulse, signs, energy. */
   function outcome({ graph, node, omega, steps: count }, study, gcn) {
     const name = `node ${graphs.nameOf(graph, node)}`;
-    const after = `After ${steps(count)}`;
+    const after = `After ${steps(count)},`;
+    const held = (each) => say(Math.abs(each.response[node]) < 1e-12 * each.top ? 0 : each.response[node]);
     const { negative } = study.signs;
     if (negative) return `${after} ${negative} of ${graph.n} nodes ${negative === 1 ? "is" : "are"} negative, and ${energyChange(study)}.`;
-    if (omega === 1) return `${after} ${name} holds ${say(study.response[node])}, and ${energyChange(study)}.`;
-    return `${after} ${name} holds ${say(study.response[node])} (GCN: ${say(gcn.response[node])}) and ${energyChange(study)} (GCN: ${keptBy(gcn)}).`;
+    if (omega === 1) return `${after} ${name} holds ${held(study)}, and ${energyChange(study)}.`;
+    return `${after} ${name} holds ${held(study)} (GCN: ${held(gcn)}) and ${energyChange(study)} (GCN: ${keptBy(gcn)}).`;
   }
 
   const keptBy = ({ energies }) => percent(energies.at(-1) / energies[0]);
