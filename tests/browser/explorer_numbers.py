@@ -49,12 +49,13 @@ def assert_equals_python(state: dict[str, Any]) -> None:
     eigenvalues = laplacian_spectrum(graph)
     close("spectrum", state["spectrum"], eigenvalues)
     close("filter", state["filter"], filter_response([omega] * steps, eigenvalues))
-    for name, value in (("", omega), ("gcn", 1.0)):
-        course = [impulse_response(graph, node, value, steps=step) for step in range(steps + 1)]
-        energies = torch.stack([dirichlet_energy(f[:, None], graph) for f in course])
-        close(f"response {name}", state["gcnResponse" if name else "response"], course[-1])
-        for step, (ours, theirs) in enumerate(zip(energies, state["gcnEnergies" if name else "energies"], strict=True)):
-            assert abs(theirs - float(ours)) <= CLOSE * max(float(ours), 1e-9), (name, step)
+    for response, energies, value in (("response", "energies", omega), ("gcnResponse", "gcnEnergies", 1.0)):
+        assert len(state[energies]) == steps + 1
+        for step in sorted({0, 1, 2, steps // 2, steps} & set(range(steps + 1))):
+            ours = impulse_response(graph, node, value, steps=step)
+            energy = float(dirichlet_energy(ours[:, None], graph))
+            assert abs(state[energies][step] - energy) <= CLOSE * max(energy, 1e-9), (energies, step)
+        close(response, state[response], ours)
     expected = thresholds(graph)
     for key in ("one", "signs", "critical"):
         ours, theirs = getattr(expected, key), state["thresholds"][key]

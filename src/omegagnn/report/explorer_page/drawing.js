@@ -49,21 +49,28 @@ const drawing = (() => {
       if (!on || event.button !== 0) return;
       event.preventDefault();
       const point = pointOf(svg, event);
-      drag = { start: point, from: nodeNear(page.state().graph, point), edge: event.target.closest(".edge")?.dataset.edge };
+      const { graph } = page.state();
+      drag = { start: point, from: nodeNear(graph, point), edge: edgeNear(graph, point) };
       svg.setPointerCapture(event.pointerId);
     });
     svg.addEventListener("pointermove", (event) => {
-      if (drag && drag.from !== null) rubber(svg, page.state().graph.at[drag.from], pointOf(svg, event));
+      if (!on) return;
+      const { graph } = page.state();
+      const point = pointOf(svg, event);
+      if (drag?.from != null) return mark(svg, "rubber", graph.at[drag.from], point);
+      const edge = drag || nodeNear(graph, point) !== null ? null : edgeNear(graph, point);
+      return edge ? mark(svg, "cut", graph.at[edge[0]], graph.at[edge[1]]) : unmark(svg);
     });
+    svg.addEventListener("pointerleave", () => unmark(svg));
     svg.addEventListener("pointercancel", () => {
       drag = null;
-      rubber(svg, null);
+      unmark(svg);
     });
     svg.addEventListener("pointerup", (event) => {
       if (!drag) return;
       const { start, from, edge } = drag;
       drag = null;
-      rubber(svg, null);
+      unmark(svg);
       const point = inside(pointOf(svg, event));
       const moved = Math.hypot(point[0] - start[0], point[1] - start[1]) > SMALLEST_DRAG;
       attempt(() => release(page, change, { from, edge, point, moved }));
@@ -81,7 +88,7 @@ const drawing = (() => {
       joinFrom = null;
       svg.classList.toggle("drawing", on);
     }
-    return { setOn, isOn: () => on, forget: () => { joinFrom = null; }, add, join, remove };
+    return { setOn, isOn: () => on, add, join, remove };
   }
 
   /** What the end of a click or a drag means. */
@@ -90,7 +97,7 @@ const drawing = (() => {
     const to = nodeNear(graph, point);
     if (from === null) {
       if (moved) return;
-      if (edge !== undefined) change(graphs.toggled(graph, ...graph.edges[edge]), node);
+      if (edge) change(graphs.toggled(graph, ...edge), node);
       else change(graphs.withNode(graph, point), node);
     } else if (to === from || !moved) {
       page.choose(from);
@@ -116,6 +123,18 @@ const drawing = (() => {
     return away[least] <= graphView.radius(graph.n) + 4 ? least : null;
   }
 
+  /** The edge that runs through a point, or null: the distance of the point to the segment from a to b decides. */
+  function edgeNear(graph, [x, y]) {
+    const away = graph.edges.map(([a, b]) => {
+      const [[ax, ay], [bx, by]] = [graph.at[a], graph.at[b]];
+      const square = (bx - ax) ** 2 + (by - ay) ** 2;
+      const along = square ? Math.min(1, Math.max(0, ((x - ax) * (bx - ax) + (y - ay) * (by - ay)) / square)) : 0;
+      return Math.hypot(x - ax - along * (bx - ax), y - ay - along * (by - ay));
+    });
+    const least = away.indexOf(Math.min(...away));
+    return least >= 0 && away[least] <= 6 ? graph.edges[least] : null;
+  }
+
   /** A place near a node where there is most room. */
   function freePlace(graph, node) {
     const [x, y] = graph.at[node];
@@ -128,11 +147,13 @@ const drawing = (() => {
     return places.reduce((best, place) => (room(place) > room(best) + 1e-9 ? place : best));
   }
 
-  /** The line that follows the pointer while a node is being joined. */
-  function rubber(svg, from, to) {
-    svg.querySelector(".rubber")?.remove();
-    if (from) svg.append(charts.element("line", { class: "rubber", x1: from[0], y1: from[1], x2: to[0], y2: to[1] }));
+  /** A line that shows what would happen: "rubber" follows the pointer while a node is being joined, "cut" lies on an edge. */
+  function mark(svg, name, [x1, y1], [x2, y2]) {
+    unmark(svg);
+    svg.append(charts.element("line", { class: `intent ${name}`, x1, y1, x2, y2 }));
   }
+
+  const unmark = (svg) => svg.querySelector(".intent")?.remove();
 
   return Object.freeze({ create });
 })();

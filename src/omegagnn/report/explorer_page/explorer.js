@@ -142,8 +142,8 @@
 
   function remember(move) {
     clearTimeout(pending);
+    const fragment = `#${address.write(state)}`; // now, as playing moves L meanwhile
     pending = setTimeout(() => {
-      const fragment = `#${address.write(state)}`;
       if (fragment === location.hash) return;
       const isSame = (move === "omega" || move === "steps") && move === last.move && performance.now() - last.time < SAME_MOVE;
       last = { move, time: performance.now() };

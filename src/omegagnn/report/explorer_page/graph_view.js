@@ -73,12 +73,9 @@ const graphView = (() => {
   const radius = (n) => Math.min(12.5, 78 / Math.sqrt(n));
 
   function build(svg, graph, isControl) {
-    const edges = graph.edges.map(([a, b], k) => {
-      const [[x1, y1], [x2, y2]] = [graph.at[a], graph.at[b]];
-      const line = element("g", { class: "edge", "data-edge": k }, element("line", { class: "hit", x1, y1, x2, y2 }), element("line", { x1, y1, x2, y2 }));
-      line.setAttribute("aria-hidden", "true");
-      return line;
-    });
+    // One path for all edges: thousands of elements would make every redrawing slow.
+    const lines = graph.edges.map(([a, b]) => `M${graph.at[a].join(" ")}L${graph.at[b].join(" ")}`);
+    const edges = element("path", { class: "edges", d: lines.join(""), "aria-hidden": "true" });
     const largest = radius(graph.n);
     const nodes = graph.at.map(([x, y], i) => {
       const body = element("circle", { class: "body" });
@@ -92,7 +89,7 @@ const graphView = (() => {
       );
       return { group, body, glyph, title, largest, name: graphs.nameOf(graph, i) };
     });
-    svg.replaceChildren(element("g", {}, ...edges), element("g", {}, ...nodes.map(({ group }) => group)));
+    svg.replaceChildren(edges, element("g", {}, ...nodes.map(({ group }) => group)));
     return nodes;
   }
 

@@ -1,7 +1,7 @@
 /** The parts of the page that only show: zones of ω, legend, charts and tables. */
 const panels = (() => {
   const { say } = colour;
-  const OMEGAS = Array.from({ length: 141 }, (_, i) => Math.round(40 * address.OMEGA.low + i) / 40);
+  const MOST_WORK = 3e7; // multiplications for one curve over ω; a larger graph gets fewer points
   const FLOOR = 1e-12; // below this share of the energy rounding speaks
 
   /** A new HTML element with a class, text and children. */
@@ -74,16 +74,20 @@ const panels = (() => {
     let last = {};
     return (S, node, steps) => {
       if (last.S !== S || last.node !== node || last.steps !== steps) {
-        last = { S, node, steps, energies: propagation.energyByOmega(S, node, OMEGAS, steps) };
+        const { low, high } = address.OMEGA;
+        const work = steps * (S.n + 2 * S.edges.length);
+        const intervals = [140, 70, 35].find((count) => count * work <= MOST_WORK) ?? 28;
+        const omegas = Array.from({ length: intervals + 1 }, (_, i) => low + ((high - low) * i) / intervals);
+        last = { S, node, steps, points: propagation.energyByOmega(S, node, omegas, steps).map((energy, i) => [omegas[i], energy]) };
       }
-      return last.energies;
+      return last.points;
     };
   })();
 
   function omegaChart(svg, S, { node, omega, steps }, study, gcn) {
     const first = study.energies[0];
     const share = (energy) => Math.max(FLOOR, energy / first);
-    const points = first > 0 ? energyCurve(S, node, steps).map((energy, i) => [OMEGAS[i], share(energy)]) : [];
+    const points = first > 0 ? energyCurve(S, node, steps).map(([x, energy]) => [x, share(energy)]) : [];
     const now = first > 0 ? [[omega, share(study.energies[steps])]] : [];
     const { signs, critical } = propagation.thresholds(S);
     const marks = [{ x: 1, text: "1", row: 0, side: "before" }];
