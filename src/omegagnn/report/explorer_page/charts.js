@@ -98,14 +98,15 @@ const charts = (() => {
 
   /** Marks of values on the x axis; their texts stand in rows at the top, on their side of the mark. */
   function upright(marks, scale) {
-    return marks.flatMap(({ x, text, row, side }) => {
+    const lines = marks.map(({ x }) => {
       const at = scale.across(x);
-      const isLeft = side === "before";
-      return [
-        element("line", { class: "mark", x1: at, x2: at, y1: BOX.top, y2: BOX.bottom }),
-        element("text", { class: "mark-text", x: at + (isLeft ? -4 : 4), y: BOX.top + 10 + 14 * row, "text-anchor": isLeft ? "end" : "start" }, text),
-      ];
+      return element("line", { class: "mark", x1: at, x2: at, y1: BOX.top, y2: BOX.bottom });
     });
+    const texts = marks.map(({ x, text, row, side }) => {
+      const [shift, anchor] = side === "before" ? [-4, "end"] : [4, "start"];
+      return element("text", { class: "mark-text", x: scale.across(x) + shift, y: BOX.top + 10 + 14 * row, "text-anchor": anchor }, text);
+    });
+    return [...lines, ...texts];
   }
 
   return Object.freeze({ draw, element });

@@ -95,7 +95,7 @@ const panels = (() => {
       marks.push({ x: signs, text: "1 + 1/dₘₐₓ", row: 1, side: "before" }, { x: critical, text: "ω₀", row: 0, side: "after" });
     }
     charts.draw(svg, {
-      x: [address.OMEGA.low, address.OMEGA.high], y: decades(points.map(([, value]) => value), 1e-6, 1e3), log: true, level: 1,
+      x: [address.OMEGA.low, address.OMEGA.high], y: decades(points.map(([, value]) => value), 1e-9, 1e3), log: true, level: 1,
       xName: "ω", lines: [{ points, name: "omega" }], marks,
       dots: [{ points: first > 0 ? [[1, share(gcn.energies[steps])]] : [], name: "gcn" }, { points: now, name: "now" }],
       label: `Energy after ${steps} steps for every ω, with thresholds at 1, ${say(signs)} and ${say(critical)}. At ω = ${say(omega)} ${words.energyChange(study)}.`,

@@ -33,7 +33,7 @@ const words = (() => {
     const { signs, critical } = propagation.thresholds(S);
     if (omega < 0) return "Below 0 a step leads away from the neighbours instead of towards them: it sharpens, and differences grow.";
     if (omega < 1) return `A step goes ${percent(omega)} of the way that a GCN goes, so the response remembers longer where it began.`;
-    if (omega === 1) return "This is a GCN: every node takes the average of its neighbourhood, and with depth all impulses end in one smooth pattern.";
+    if (omega === 1) return "This is a GCN: a node takes a weighted average of its neighbourhood, and with depth the response has one smooth shape wherever it began.";
     if (kind === "smoothing") return `Over-relaxed: a step overshoots the average of the neighbours, but up to ${say(signs)} no weight is negative.`;
     if (kind === "mixed-sign") {
       return `Beyond ${say(signs)} some weights are negative: a node may turn against its neighbours. Up to ω₀ = ${say(critical)} it still smooths in the long run.`;
