@@ -5,7 +5,9 @@ from __future__ import annotations
 VERBS: dict[str, str] = {
     "bench": "Measure speed and memory beside the peers.",
     "train": "Train a network and report its accuracy.",
+    "diagnose": "Say whether a network over-smooths, where, and what to change.",
     "runs": "List, show, export and delete what was trained.",
     "explore": "Open the ω explorer: draw a graph, move ω, see what it does.",
     "data": "List, fetch, check, audit and import data sets.",
+    "doctor": "Say what is installed, which kernels run, and whether it all works.",
 }

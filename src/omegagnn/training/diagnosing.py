@@ -1,0 +1,124 @@
+"""From a finished run to its diagnosis: the networks, the labels they were trained on, the settings to change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from omegagnn.analysis.diagnosis import Diagnosis, Facts, diagnose, merged
+from omegagnn.data.dataset import Dataset
+from omegagnn.errors import WrongUse
+from omegagnn.nn.stacked import StackedRuns
+from omegagnn.training.batch import DTYPES
+from omegagnn.training.build import OMEGA_MODELS
+from omegagnn.training.config import RunConfig
+from omegagnn.training.fit import Result
+from omegagnn.training.metrics import binary_nll
+from omegagnn.training.tasks import TRAIN, make_task
+
+CHEAP = 2e10  # multiplications for the ranks of all layers of all members: about ten seconds
+CAREFUL_RATE = 1e-3  # a learning rate of K above this is the first suspect of a deep network
+
+
+def diagnose_run(result: Result, dataset: Dataset, member: int | None = None) -> Diagnosis:
+    """Return the diagnosis of one member of a run, or of all where that is cheap, else of member 0 (the subject says which)."""
+    if result.row["status"] != "done":
+        raise WrongUse(
+            f"Run {result.run} is {result.row['status']}, not done: finish it with `omegagnn train --resume {result.run}`."
+        )
+    count = len(result.journal.members(result.run))
+    if member is not None and not 0 <= member < count:
+        raise WrongUse(f"Run {result.run} has members 0 to {count - 1}, not {member}.")
+    members = [member] if member is not None else list(range(count)) if _is_cheap(result, dataset, count) else [0]
+    found = [_diagnose_member(result, dataset, each) for each in members]
+    which = f"member {members[0]} of {count}" if len(members) == 1 else f"mean of {count} members"
+    model = result.config.model
+    subject = f"{model.name}, {model.layers} layers on {result.row['dataset']} ({result.run}, {which})"
+    return merged(found, subject).with_remedies(remedies(result.config))
+
+
+def _is_cheap(result: Result, dataset: Dataset, count: int) -> bool:
+    model = result.config.model
+    return count * (model.layers + 1) * dataset.num_nodes * model.channels**2 <= CHEAP
+
+
+def _diagnose_member(result: Result, dataset: Dataset, member: int) -> Diagnosis:
+    row = result.journal.members(result.run)[member]
+    split = next((each for each in dataset.splits if each.hash == row["split_hash"]), None)
+    if split is None:
+        raise WrongUse(f"Split {row['split']!r} of {dataset.name} is not what {result.run} was trained on: use the same data.")
+    training = result.config.training
+    task = make_task(dataset, result.config.data, [split], DTYPES[training.precision], training.batch_size)
+    net: nn.Module = result.network(member).to(DTYPES[training.precision])
+    net = net.extract(0) if isinstance(net, StackedRuns) else net
+    options: dict[str, Any] = {"num_classes": dataset.num_classes, "facts": _course(result, member)}
+    if dataset.task == "graph":
+        options |= {"batch": dataset.batch, "num_graphs": dataset.num_graphs}
+    shown = task.weights[0, TRAIN] > 0
+    if dataset.is_multilabel:
+        return diagnose(net, task.features, task.graph, loss=multilabel_loss(task.labels, shown), **options)
+    return diagnose(net, task.features, task.graph, y=torch.where(shown, task.labels, -1), **options)
+
+
+def multilabel_loss(labels: Tensor, shown: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return the binary cross-entropy of the items that are shown."""
+
+    def loss(scores: Tensor) -> Tensor:
+        by_run = scores if scores.dim() == 3 else scores.unsqueeze(1)
+        return binary_nll(by_run[shown], labels[shown]).mean()
+
+    return loss
+
+
+def _course(result: Result, member: int) -> Facts:
+    """Return what the journal tells of a member: where ω and the validation loss went after the kept epoch."""
+    epochs = [row for row in result.journal.epochs(result.run) if row["member"] == member]
+    losses = [row["val_loss"] if row["val_loss"] is not None else math.inf for row in epochs]
+    if not losses:
+        return Facts()
+    best = min(range(len(losses)), key=losses.__getitem__)
+    return Facts(
+        omega_kept=epochs[best]["omega"],
+        omega_last=epochs[-1]["omega"],
+        loss_rise=losses[-1] / losses[best] if losses[best] > 0 else None,
+    )
+
+
+def remedies(config: RunConfig) -> dict[str, str]:
+    """Return what to change in the configuration of a run, by the topic of a finding."""
+    model, training = config.model, config.training
+    fewer = f"--layers {max(2, model.layers // 4)}"
+    has_omega = model.name in OMEGA_MODELS
+    slow = f"--set training.lr_gnn={training.lr_gnn / 10 if training.lr_gnn <= CAREFUL_RATE else 1e-4:g}"
+    if not has_omega:
+        smoothing = f"Train it with learnt ω: --model omega-gcn --set training.lr_gnn=1e-4; or with {fewer}."
+        vanish = "Start the square maps at the identity: --set model.options={init: identity} " if model.name == "gcn" else ""
+        vanish = f"{vanish}{slow}." if vanish else f"Use {fewer}, or --model omega-gcn --set training.lr_gnn=1e-4."
+    elif model.omega not in ("channel", "layer", "global"):
+        smoothing = f"ω is fixed at {model.omega:g}: learn it with --omega channel, or use {fewer}."
+        vanish = f"Use --omega channel {slow}."
+    else:
+        smoothing = f"Let ω move faster and K slower: --set training.lr_omega={10 * training.lr_omega:g} {slow}; or use {fewer}."
+        vanish = "--set model.init=identity " if model.init != "identity" else "--set model.residual=previous "
+        vanish = f"Use {vanish}{slow}."
+    decay = max(10 * training.wd_omega, 5e-4)
+    return {
+        "smoothing": smoothing,
+        "input": f"Raise what the first map learns: --set training.lr_oc={2 * training.lr_oc:g}, or --set data.row_normalize=true.",
+        "rank": f"Use {fewer}, --set model.channels={2 * model.channels}, or more training: --epochs {2 * training.epochs}.",
+        "vanish": vanish,
+        "explode": f"Use {slow} --set training.clip=1.",
+        "broken": f"Use {slow} --set training.lr_oc={training.lr_oc / 10:g} --set training.clip=1.",
+        "omega": f"Hold it with --set training.wd_omega={decay:g} --set training.lr_omega={training.lr_omega / 5:g}, unless the "
+        "graph is heterophilous (`omegagnn data audit` tells).",
+        "drift": f"Hold it with --set training.wd_omega={decay:g}, or stop earlier with --set training.patience=50.",
+        "fit": "Mend what stands above first; else train longer or with other rates: "
+        f"--epochs {2 * training.epochs} --set training.lr_oc={2 * training.lr_oc:g}.",
+    }
+
+
+__all__ = ["diagnose_run", "multilabel_loss", "remedies"]
