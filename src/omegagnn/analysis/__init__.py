@@ -1,6 +1,6 @@
 """Diagnosis of over-smoothing and the theory behind ω: energies, spectra, traces of any model, theorems as functions."""
 
-from omegagnn.analysis.diagnosis import Diagnosis, Facts, LayerMeasures, diagnose
+from omegagnn.analysis.diagnosis import Diagnosis, diagnose
 from omegagnn.analysis.energy import (
     dirichlet_energy,
     distance_within,
@@ -11,6 +11,7 @@ from omegagnn.analysis.energy import (
     relative_energy,
 )
 from omegagnn.analysis.impulse import impulse_response
+from omegagnn.analysis.layer_measures import Facts, LayerMeasures
 from omegagnn.analysis.reading import Finding
 from omegagnn.analysis.spectrum import (
     Thresholds,

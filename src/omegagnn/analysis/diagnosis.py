@@ -10,16 +10,26 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from omegagnn.analysis.hooks import chosen_layers, is_graph_convolution, unchanged
+from omegagnn.analysis.layer_measures import (
+    OUTPUT,
+    Facts,
+    LayerMeasures,
+    OmegaMeasures,
+    layer_rows,
+    mean,
+    merged_row,
+    omega_measures,
+)
 from omegagnn.analysis.reading import Finding, read
 from omegagnn.analysis.spectrum import Thresholds, thresholds
-from omegagnn.analysis.trace import LayerTrace, Loss, Side, Trace, loss_value, resolved_arguments, traced
+from omegagnn.analysis.trace import Loss, Side, loss_value, resolved_arguments, traced
 from omegagnn.errors import WrongUse
 from omegagnn.graph import Graph
 from omegagnn.nn.linear import Map
@@ -28,59 +38,7 @@ from omegagnn.nn.omega import OmegaWeight
 if TYPE_CHECKING:
     import pandas as pd
 
-OUTPUT = "output of the last layer"
 RANK_LIMIT = 1024  # channels up to which a rank is computed (half a second a row)
-MEASURES = ("energy", "energy_ratio", "relative_energy", "distance", "within", "rank", "gradient", "norm")
-
-
-@dataclass(frozen=True)
-class OmegaMeasures:
-    """The ω of a layer, and which share of its channels lies where on the graph (NaN where it has no thresholds)."""
-
-    mean: float
-    min: float
-    max: float
-    smooths: float  # 0 ≤ ω ≤ 1 + 1/d_max: non-negative weights
-    mixes: float  # up to ω₀: weights of both signs, the same leading eigenvector
-    sharpens: float  # ω < 0 or ω > ω₀
-
-
-@dataclass(frozen=True)
-class LayerMeasures:
-    """The features behind one layer (`position` 0: before the first)."""
-
-    position: int
-    layer: str
-    channels: int
-    energy: float
-    energy_ratio: float  # E / E⁰
-    relative_energy: float  # E / ‖f‖²
-    distance: float  # mean cosine distance of all pairs of nodes
-    within: float  # of the pairs within one component
-    rank: float
-    gradient: float | None
-    norm: float
-    omega: OmegaMeasures | None = None
-    spread: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # lowest and highest over several members
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is known beside the features; None where it is not."""
-
-    classes: int | None = None
-    score: float | None = None  # share of the labels shown that the network gives
-    chance: float | None = None  # share of the most frequent one
-    omega_kept: float | None = None  # mean ω at the kept epoch and at the last
-    omega_last: float | None = None
-    loss_rise: float | None = None  # validation loss at the last epoch over its best
-
-    @property
-    def gain(self) -> float | None:
-        """How far the score is on the way from the most frequent class to 1."""
-        if self.score is None or self.chance is None or self.chance >= 1:
-            return None
-        return (self.score - self.chance) / (1 - self.chance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +78,9 @@ class Diagnosis:
     def with_remedies(self, remedies: Mapping[str, str]) -> Diagnosis:
         """Return the diagnosis with what to change, by topic, on each finding that is not well."""
         changed = [
-            finding if finding.status == "well" else replace(finding, remedy=remedies.get(finding.topic, finding.remedy))
+            finding
+            if finding.status == "well"
+            else replace(finding, remedy=remedies.get(finding.topic, finding.remedy))
             for finding in self.findings
         ]
         return replace(self, findings=tuple(changed))
@@ -132,7 +92,9 @@ class Diagnosis:
             "members": self.members,
             "healthy": self.is_healthy,
             "reading": [finding.to_dict() for finding in self.findings],
-            "thresholds": None if self.thresholds is None else {k: _finite(v) for k, v in self.thresholds._asdict().items()},
+            "thresholds": None
+            if self.thresholds is None
+            else {k: _finite(v) for k, v in self.thresholds._asdict().items()},
             "facts": {key: _finite(value) for key, value in asdict(self.facts).items()},
             "layers": [{key: _finite(value) for key, value in self._plain_row(row).items()} for row in self.rows],
         }
@@ -208,7 +170,7 @@ def diagnose(
         model.eval()
         result = traced(model, args, kwargs, found, places, None, criterion, rank_limit=RANK_LIMIT)
     limits = _thresholds(model, found)
-    rows = _rows(result, convs, _omegas(model, limits))
+    rows = layer_rows(result, convs, _omegas(model, limits))
     known = replace(facts or Facts(), classes=num_classes)
     if y is not None and y.dim() == 1 and not y.is_floating_point() and bool((y >= 0).any()):
         known = replace(known, classes=num_classes or int(outputs[0].size(-1)), **_scores(outputs[0], y))
@@ -238,16 +200,18 @@ def merged(diagnoses: Sequence[Diagnosis], subject: str) -> Diagnosis:
     first = diagnoses[0]
     if len(diagnoses) == 1:
         return replace(first, subject=subject)
-    rows = tuple(_merged_row([each.rows[k] for each in diagnoses]) for k in range(len(first.rows)))
-    facts = Facts(**{each.name: _mean([getattr(d.facts, each.name) for d in diagnoses]) for each in fields(Facts)})
-    facts = replace(facts, classes=first.facts.classes)
+    rows = tuple(merged_row([each.rows[k] for each in diagnoses]) for k in range(len(first.rows)))
+    averages: dict[str, Any] = {
+        each.name: mean([getattr(d.facts, each.name) for d in diagnoses]) for each in fields(Facts)
+    }
+    facts = Facts(**{**averages, "classes": first.facts.classes})
     counts = Counter((finding.topic, finding.status) for each in diagnoses for finding in each.findings)
     findings: list[Finding] = []
     average = {(finding.topic, finding.status): finding for finding in read(rows, facts)}
     for (topic, status), count in counts.items():
         finding = average.get((topic, status)) or _first_with(diagnoses, topic, status)
         whose = "" if count == len(diagnoses) else f"In {count} of {len(diagnoses)} members: "
-        findings.append(replace(finding, sentence=whose + finding.sentence))
+        findings.append(replace(finding, whose=whose))
     return Diagnosis(subject, rows, tuple(_sorted(findings)), first.thresholds, facts, len(diagnoses))
 
 
@@ -257,27 +221,6 @@ def _sorted(findings: Sequence[Finding]) -> list[Finding]:
 
 def _first_with(diagnoses: Sequence[Diagnosis], topic: str, status: str) -> Finding:
     return next(f for each in diagnoses for f in each.findings if (f.topic, f.status) == (topic, status))
-
-
-def _merged_row(rows: Sequence[LayerMeasures]) -> LayerMeasures:
-    means = {name: _mean([getattr(row, name) for row in rows]) for name in MEASURES}
-    spread = {
-        name: (min(values), max(values))
-        for name in MEASURES
-        if (values := [v for row in rows if (v := getattr(row, name)) is not None and math.isfinite(v)])
-    }
-    omegas = [row.omega for row in rows if row.omega is not None]
-    omega = None
-    if omegas:
-        merged_omega = {each.name: cast("float", _mean([getattr(o, each.name) for o in omegas])) for each in fields(OmegaMeasures)}
-        merged_omega |= {"min": min(o.min for o in omegas), "max": max(o.max for o in omegas)}
-        omega = OmegaMeasures(**merged_omega)
-    return replace(rows[0], **cast("dict[str, Any]", means), omega=omega, spread=spread)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 def _finite(value: Any) -> Any:
@@ -327,41 +270,6 @@ def _is_linear(module: nn.Module) -> bool:
     return isinstance(module, (nn.Linear, Map)) or type(module).__name__ == "Linear"
 
 
-def _rows(result: Trace, convs: list[str], omegas: dict[str, OmegaMeasures]) -> tuple[LayerMeasures, ...]:
-    """Keep what entered the layers and, behind the last of them, what entered the next map, else what left the layer."""
-    seen = result.layers
-    calls = [k for k, each in enumerate(seen) if each.name in convs]
-    last = calls[-1] if calls else -1
-    behind = [each for each in seen[last + 1 :] if each.name != OUTPUT] or list(seen[last + 1 :])
-    kept = [*(seen[k] for k in calls), *behind[:1]]
-    names = ["input", *(each.name for each in kept[:-1])]
-    first = kept[0].energy
-    return tuple(_row(k, name, each, first, omegas.get(name)) for k, (name, each) in enumerate(zip(names, kept, strict=True)))
-
-
-def _row(position: int, name: str, seen: LayerTrace, first: Tensor, omega: OmegaMeasures | None) -> LayerMeasures:
-    label = name if seen.call == 1 or position == 0 else f"{name}, call {seen.call - 1}"
-    energy = _number(seen.energy)
-    return LayerMeasures(
-        position=position,
-        layer=label,
-        channels=seen.channels,
-        energy=energy,
-        energy_ratio=_number(seen.energy / first),
-        relative_energy=_number(seen.relative_energy),
-        distance=_number(seen.distance),
-        within=_number(seen.within),
-        rank=_number(seen.rank),
-        gradient=None if seen.gradient is None else _number(seen.gradient),
-        norm=_number(seen.norm),
-        omega=omega,
-    )
-
-
-def _number(value: Tensor) -> float:
-    return float(value.mean())
-
-
 def _omegas(model: nn.Module, limits: Thresholds | None) -> dict[str, OmegaMeasures]:
     found = {}
     for name, module in model.named_modules():
@@ -369,18 +277,6 @@ def _omegas(model: nn.Module, limits: Thresholds | None) -> dict[str, OmegaMeasu
         if isinstance(weight, OmegaWeight):
             found[name or type(module).__name__] = omega_measures(weight.value.detach(), limits)
     return found
-
-
-def omega_measures(omega: Tensor, limits: Thresholds | None) -> OmegaMeasures:
-    """Return where the ω of a layer lie with respect to the thresholds of a graph."""
-    flat = omega.double().flatten().cpu()
-    shares = [math.nan] * 3
-    if limits is not None:
-        tolerance = 1 + 1e-6  # ω is float32: at 1 it must not lie beyond a threshold of 1
-        sharpens = (flat < 0) | (flat > limits.critical * tolerance)
-        mixes = ~sharpens & (flat > limits.signs * tolerance)
-        shares = [float(kind.double().mean()) for kind in (~sharpens & ~mixes, mixes, sharpens)]
-    return OmegaMeasures(float(flat.mean()), float(flat.min()), float(flat.max()), *shares)
 
 
 def _thresholds(model: nn.Module, graph: Graph) -> Thresholds | None:
@@ -406,4 +302,4 @@ def _scores(output: Tensor, y: Tensor) -> dict[str, float]:
     }
 
 
-__all__ = ["Diagnosis", "Facts", "LayerMeasures", "OmegaMeasures", "diagnose", "merged"]
+__all__ = ["Diagnosis", "diagnose", "merged"]

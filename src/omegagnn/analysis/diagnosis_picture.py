@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from omegagnn.analysis.reading import ALIKE
+from omegagnn.analysis.reading import ALIKE, headline
 
 if TYPE_CHECKING:
-    from omegagnn.analysis.diagnosis import Diagnosis, LayerMeasures
+    from omegagnn.analysis.diagnosis import Diagnosis
+    from omegagnn.analysis.layer_measures import LayerMeasures
 
-WIDTH, PANEL_WIDTH, PANEL_HEIGHT, GAP, HEAD = 940, 300, 190, 20, 46
+WIDTH, PANEL_WIDTH, PANEL_HEIGHT, GAP, HEAD = 940, 300, 190, 20, 62
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 30, 26
 INK, PALE, LINE, BAND, LIMIT = "#1c2430", "#5b6675", "#2b6cb0", "#2b6cb0", "#c2410c"
 SMALLEST = 1e-30
@@ -22,7 +23,9 @@ Band = list[tuple[float, float, float]]  # value, lower and upper end at each la
 
 
 @dataclass(frozen=True)
-class _Panel:
+class Panel:
+    """One chart: a value with its lower and upper end at some layers, and marked levels."""
+
     title: str
     band: Band
     positions: list[int]
@@ -32,7 +35,7 @@ class _Panel:
 
 def draw(diagnosis: Diagnosis) -> str:
     """Return the picture; where there are several members a band spans them, around ω it spans the channels."""
-    panels = _panels(diagnosis)
+    panels = chart_panels(diagnosis)
     lines = -(-len(panels) // 3)
     height = HEAD + lines * (PANEL_HEIGHT + GAP)
     title = escape(diagnosis.subject)
@@ -42,6 +45,7 @@ def draw(diagnosis: Diagnosis) -> str:
         f"<title>{title}</title>",
         f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#ffffff"/>',
         f'<text x="10" y="28" font-size="16" font-weight="600" fill="{INK}">{title}</text>',
+        f'<text x="10" y="48" fill="{PALE}">{escape(headline(diagnosis.findings))}</text>',
     ]
     for number, panel in enumerate(panels):
         x, y = number % 3 * (PANEL_WIDTH + GAP), HEAD + number // 3 * (PANEL_HEIGHT + GAP)
@@ -56,7 +60,8 @@ def page(diagnosis: Diagnosis) -> str:
     return f'<div>{draw(diagnosis)}<ul style="list-style:none;padding-left:1em">{items}</ul></div>'
 
 
-def _panels(diagnosis: Diagnosis) -> list[_Panel]:
+def chart_panels(diagnosis: Diagnosis) -> list[Panel]:
+    """Return the charts that the diagnosis has numbers for."""
     rows = diagnosis.rows
     panels = [
         _panel("energy E / E⁰", rows, "energy_ratio", logarithmic=True),
@@ -70,13 +75,13 @@ def _panels(diagnosis: Diagnosis) -> list[_Panel]:
         if diagnosis.thresholds is not None and diagnosis.thresholds.critical < math.inf:
             limits.append((diagnosis.thresholds.critical, "ω₀"))
         band = [(omega.mean, omega.min, omega.max) for _, omega in learnt]
-        panels.append(_Panel("ω: mean and range of the channels", band, [k for k, _ in learnt], False, limits))
+        panels.append(Panel("ω: mean and range of the channels", band, [k for k, _ in learnt], False, limits))
     return [panel for panel in panels if panel.band]
 
 
 def _panel(
     title: str, rows: Sequence[LayerMeasures], name: str, *, logarithmic: bool, limits: Sequence[tuple[float, str]] = ()
-) -> _Panel:
+) -> Panel:
     band, positions = [], []
     for row in rows:
         value = getattr(row, name)
@@ -85,10 +90,10 @@ def _panel(
         low, high = row.spread.get(name, (value, value))
         band.append((value, max(low, SMALLEST) if logarithmic else low, high))
         positions.append(row.position)
-    return _Panel(title, band, positions, logarithmic, limits)
+    return Panel(title, band, positions, logarithmic, limits)
 
 
-def _drawn(panel: _Panel, last: int) -> str:
+def _drawn(panel: Panel, last: int) -> str:
     scale = math.log10 if panel.logarithmic else float
     limits = [(scale(value), label) for value, label in panel.limits]
     ends = [scale(value) for each in panel.band for value in each] + [value for value, _ in limits]
@@ -117,14 +122,15 @@ def _drawn(panel: _Panel, last: int) -> str:
             f"{escape(label)}</text>"
         )
     for position in sorted({0, last // 2, last}):
+        anchor = "end" if position == last and last else "middle"
         parts.append(
-            f'<text x="{x(position)}" y="{PANEL_HEIGHT - 8}" text-anchor="middle" fill="{PALE}">'
+            f'<text x="{x(position)}" y="{PANEL_HEIGHT - 8}" text-anchor="{anchor}" fill="{PALE}">'
             f"{'layer ' if position == last and last else ''}{position}</text>"
         )
     return "".join([*parts, *_curve(panel, x, lambda value: y(scale(value)))])
 
 
-def _curve(panel: _Panel, x: Callable[[int], float], y: Callable[[float], float]) -> list[str]:
+def _curve(panel: Panel, x: Callable[[int], float], y: Callable[[float], float]) -> list[str]:
     places = list(zip(panel.positions, panel.band, strict=True))
     upper = [f"{x(k)},{y(high)}" for k, (_, _, high) in places]
     lower = [f"{x(k)},{y(low)}" for k, (_, low, _) in places]
@@ -156,4 +162,4 @@ def _power(exponent: float) -> str:
     return {0: "1", 1: "10"}.get(int(exponent), f"10{raised}")
 
 
-__all__ = ["draw", "page"]
+__all__ = ["Panel", "chart_panels", "draw", "page"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from omegagnn.analysis.diagnosis import Facts, LayerMeasures
+    from omegagnn.analysis.layer_measures import Facts, LayerMeasures
 
 Status = Literal["well", "note", "problem"]
 
@@ -35,13 +35,15 @@ class Finding:
     status: Status
     sentence: str
     remedy: str | None = None
+    whose: str = ""  # "In 3 of 10 members: "
 
     def __str__(self) -> str:
-        return self.sentence if self.remedy is None else f"{self.sentence} {self.remedy}"
+        return f"{self.whose}{self.sentence}" + ("" if self.remedy is None else f" {self.remedy}")
 
     def to_dict(self) -> dict[str, str | None]:
         """Return the fields."""
-        return {"topic": self.topic, "status": self.status, "sentence": self.sentence, "remedy": self.remedy}
+        sentence = f"{self.whose}{self.sentence}"
+        return {"topic": self.topic, "status": self.status, "sentence": sentence, "remedy": self.remedy}
 
 
 def read(rows: Sequence[LayerMeasures], facts: Facts) -> list[Finding]:
@@ -51,6 +53,11 @@ def read(rows: Sequence[LayerMeasures], facts: Facts) -> list[Finding]:
         return [broken, *_present(_fit(facts))]
     smoothing = _smoothing(rows, facts)
     return _present(smoothing, _rank(rows, facts), _gradient(rows), broken, _omega(rows), _drift(facts), _fit(facts))
+
+
+def headline(findings: Sequence[Finding]) -> str:
+    """Return what the findings begin with, in one line."""
+    return " · ".join(f"{each.whose}{each.sentence.split(': ')[0].rstrip('.')}" for each in findings)
 
 
 def _present(*findings: Finding | None) -> list[Finding]:
@@ -95,7 +102,9 @@ def _smoothing(rows: Sequence[LayerMeasures], facts: Facts) -> Finding:
         )
         topic = "smoothing"
     if facts.gain is not None and facts.gain >= TELLS_APART:
-        told = f" Yet the network tells them apart: it gives {100 * (facts.score or 0):.0f} % of the labels it was shown."
+        told = (
+            f" Yet the network tells them apart: it gives {100 * (facts.score or 0):.0f} % of the labels it was shown."
+        )
         return Finding(topic, "note", sentence + told)
     return Finding(topic, "problem", sentence)
 
@@ -117,7 +126,9 @@ def _gradient(rows: Sequence[LayerMeasures]) -> Finding | None:
     if first.gradient is None or last.gradient is None or first is last:
         return None
     if not math.isfinite(first.gradient + last.gradient):
-        return Finding("explode", "problem", "The gradient of the loss is not finite: the network cannot be trained on.")
+        return Finding(
+            "explode", "problem", "The gradient of the loss is not finite: the network cannot be trained on."
+        )
     numbers = f"‖∂loss/∂f‖ is {first.gradient:.2g} at {depth(first)} and {last.gradient:.2g} behind {depth(last)}"
     if first.gradient <= VANISHED * last.gradient:
         sentence = f"The gradients vanish: {numbers}; less than a hundredth arrives, so the first layers hardly learn."
@@ -135,7 +146,9 @@ def _size(rows: Sequence[LayerMeasures]) -> Finding | None:
             return Finding("broken", "problem", f"The network is dead: all features are zero from {depth(row)} on.")
     first, last = _reference(rows), rows[-1]
     if last.norm > GROWN * first.norm:
-        sentence = f"The features explode: from {depth(first)} to {depth(last)} they grow {last.norm / first.norm:.2g}-fold."
+        sentence = (
+            f"The features explode: from {depth(first)} to {depth(last)} they grow {last.norm / first.norm:.2g}-fold."
+        )
         return Finding("explode", "problem", sentence)
     return None
 
@@ -173,7 +186,7 @@ def _drift(facts: Facts) -> Finding | None:
     if falls and facts.loss_rise > RISEN:
         sentence = (
             f"ω drifted on after the kept epoch, from {facts.omega_kept:.2f} to {facts.omega_last:.2f}, while the validation "
-            f"loss rose {facts.loss_rise:.1f}-fold: longer training overfits by anti-smoothing (the kept weights are from before)."
+            f"loss rose {facts.loss_rise:.1f}-fold: longer training overfits by anti-smoothing (the kept weights are older)."
         )
         return Finding("drift", "note", sentence)
     return None
@@ -182,9 +195,7 @@ def _drift(facts: Facts) -> Finding | None:
 def _fit(facts: Facts) -> Finding | None:
     if facts.gain is None or facts.score is None or facts.chance is None:
         return None
-    numbers = (
-        f"it gives {100 * facts.score:.0f} % of the labels it was shown, the most frequent class {100 * facts.chance:.0f} %"
-    )
+    numbers = f"it gives {100 * facts.score:.0f} % of the labels it was shown, the most frequent class {100 * facts.chance:.0f} %"
     if facts.gain < LEARNT:
         return Finding("fit", "problem", f"It has not learnt (or was not trained yet): {numbers}.")
     if facts.gain < TELLS_APART:
@@ -192,4 +203,4 @@ def _fit(facts: Facts) -> Finding | None:
     return Finding("fit", "well", f"It has learnt: {numbers}.")
 
 
-__all__ = ["ALIKE", "EXPLODED", "FAR_NEGATIVE", "GROWN", "VANISHED", "Finding", "depth", "read"]
+__all__ = ["ALIKE", "EXPLODED", "FAR_NEGATIVE", "GROWN", "VANISHED", "Finding", "depth", "headline", "read"]

@@ -304,7 +304,10 @@ def _table_row(layer: LayerTrace, first: Tensor) -> list[str]:
 
 
 def _plain(layer: LayerTrace) -> dict[str, Any]:
-    measured = {key: getattr(layer, key) for key in ("energy", "relative_energy", "distance", "within", "rank", "norm", "gradient")}
+    measured = {
+        key: getattr(layer, key)
+        for key in ("energy", "relative_energy", "distance", "within", "rank", "norm", "gradient")
+    }
     return {
         "name": layer.name,
         "call": layer.call,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,12 +15,12 @@ from omegagnn.errors import WrongUse
 
 if TYPE_CHECKING:
     from omegagnn.analysis import Diagnosis
-    from omegagnn.analysis.diagnosis import OmegaMeasures
+    from omegagnn.analysis.layer_measures import OmegaMeasures
 
 app = verb_app()
 
 _COLUMNS = (
-    "layer", "features behind", "channels", "E/E⁰", "E/|f|²", "distance", "rank", "gradient",
+    "layer", "features behind", "channels", "E/E⁰", "E/|f|²", "MAD", "in component", "rank", "gradient",
     "ω mean", "ω min", "ω max", "smooth", "mix", "sharpen",
 )  # fmt: skip
 _MARKS = {"well": "well", "note": "note", "problem": "PROBLEM"}
@@ -29,12 +30,16 @@ _MARKS = {"well": "well", "note": "note", "problem": "PROBLEM"}
 def diagnose(
     subject: Annotated[
         str,
-        typer.Argument(metavar="RUN|FILE.py:FACTORY", help="A run (its name, its beginning, or 'last') or a model of your own."),
+        typer.Argument(
+            metavar="RUN|FILE.py:FACTORY", help="A run (its name, its beginning, or 'last') or a model of your own."
+        ),
     ],
     member: Annotated[int | None, typer.Option(help="One member of a run [default: all where cheap, else 0].")] = None,
     data: Annotated[str | None, typer.Option(help="Data set for a model of your own [default: citeseer].")] = None,
     split: Annotated[str | None, typer.Option(help="Split whose training labels are used.")] = None,
-    weights: Annotated[Path | None, typer.Option(help="Weights of your model, .safetensors [default: untrained].")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="Weights of your model, .safetensors [default: untrained].")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the picture: .svg, or .png with the extra 'plots'.")] = None,
     runs_dir: Annotated[
         Path | None, typer.Option("--runs-dir", help="Where runs are kept [default: $OMEGAGNN_RUNS, else ./runs].")
@@ -69,7 +74,9 @@ def _check_options(own: bool, for_models: Mapping[str, object], member: int | No
         raise WrongUse("--member belongs to a run: a model of your own has no members.")
     given = [name for name, value in for_models.items() if value is not None]
     if not own and given:
-        raise WrongUse(f"{given[0]} belongs to a model of your own (FILE.py:FACTORY): a run knows its data and weights.")
+        raise WrongUse(
+            f"{given[0]} belongs to a model of your own (FILE.py:FACTORY): a run knows its data and weights."
+        )
     if out is not None and out.suffix not in (".svg", ".png"):
         raise WrongUse(f"{out} must end in .svg or .png to say what to draw.")
 
@@ -100,7 +107,7 @@ def _show(found: Diagnosis) -> None:
     rows = [
         [
             str(row.position), row.layer, str(row.channels), *(_number(value) for value in (
-                row.energy_ratio, row.relative_energy, row.within, row.rank, row.gradient)),
+                row.energy_ratio, row.relative_energy, row.distance, row.within, row.rank, row.gradient)),
             *_omega_cells(row.omega),
         ]
         for row in found.rows
@@ -110,8 +117,11 @@ def _show(found: Diagnosis) -> None:
     cells = [[row[k] for k in used] for row in rows]
     show_table("", columns, cells, right=[c for c in columns if c != "features behind"], cut_first=("features behind",))
     if found.thresholds is not None:
-        one, signs, critical = found.thresholds
-        show(f"thresholds of the graph: ω = {one:g} is the GCN, weights change sign beyond {signs:.4g}, it sharpens beyond {critical:.4g}")
+        _, signs, critical = found.thresholds
+        show(
+            f"thresholds of the graph: ω = 1 is the GCN; signs mix beyond {signs:.4g}, it sharpens beyond {critical:.4g}"
+        )
+
     for finding in found.findings:
         show(f"{_MARKS[finding.status]}: {finding}")
 
@@ -121,12 +131,12 @@ def _omega_cells(omega: OmegaMeasures | None) -> list[str]:
         return [""] * 6
     shares = (omega.smooths, omega.mixes, omega.sharpens)
     return [f"{v:.3f}" for v in (omega.mean, omega.min, omega.max)] + [
-        "" if share != share else f"{100 * share:.0f} %" for share in shares
+        "" if math.isnan(share) else f"{100 * share:.0f} %" for share in shares
     ]
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None or value != value else f"{value:.3g}"
+    return "" if value is None or math.isnan(value) else f"{value:.3g}"
 
 
 def _write_picture(found: Diagnosis, out: Path) -> None:

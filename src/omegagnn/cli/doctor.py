@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from omegagnn.cli.console import note, show, show_json, show_table
+from omegagnn.cli.console import note, show, show_json
 from omegagnn.cli.frame import AsJson, DataRoot, verb_app
 
 app = verb_app()
@@ -28,10 +28,11 @@ def doctor(
     if as_json:
         show_json(to_dict(checks))
     else:
-        show_table("", ("check", "", "found"), [[c.name, c.status, c.found] for c in checks], cut_first=("found",))
-        for check in checks:
+        width = max(len(check.name) for check in checks)
+        for check in checks:  # not a drawn table: what was found must not be cut where the terminal is narrow
+            show(f"{check.name.ljust(width)}  {check.status.ljust(7)}  {check.found}")
             if check.remedy is not None:
-                show(f"{check.name}: {check.remedy}")
+                show(f"{' ' * width}           → {check.remedy}")
         note(summary(checks))
     if any(check.status == "broken" for check in checks):
         raise typer.Exit(1)

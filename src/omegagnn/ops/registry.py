@@ -53,7 +53,9 @@ def fused_twin(device_type: str) -> ModuleType | None:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        warnings.warn(f"{needs} cannot be imported ({error}): ops on {device_type} run in plain torch, slower.", stacklevel=2)
+        warnings.warn(
+            f"{needs} cannot be imported ({error}): ops on {device_type} run in plain torch, slower.", stacklevel=2
+        )
         return None
 
 

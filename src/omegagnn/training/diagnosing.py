@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from omegagnn.analysis.diagnosis import Diagnosis, Facts, diagnose, merged
+from omegagnn.analysis.diagnosis import Diagnosis, diagnose, merged
+from omegagnn.analysis.layer_measures import Facts
 from omegagnn.data.dataset import Dataset
 from omegagnn.errors import WrongUse
 from omegagnn.nn.stacked import StackedRuns
@@ -50,7 +51,9 @@ def _diagnose_member(result: Result, dataset: Dataset, member: int) -> Diagnosis
     row = result.journal.members(result.run)[member]
     split = next((each for each in dataset.splits if each.hash == row["split_hash"]), None)
     if split is None:
-        raise WrongUse(f"Split {row['split']!r} of {dataset.name} is not what {result.run} was trained on: use the same data.")
+        raise WrongUse(
+            f"Split {row['split']!r} of {dataset.name} is not what {result.run} was trained on: use the same data."
+        )
     training = result.config.training
     task = make_task(dataset, result.config.data, [split], DTYPES[training.precision], training.batch_size)
     net: nn.Module = result.network(member).to(DTYPES[training.precision])
@@ -91,28 +94,27 @@ def _course(result: Result, member: int) -> Facts:
 def remedies(config: RunConfig) -> dict[str, str]:
     """Return what to change in the configuration of a run, by the topic of a finding."""
     model, training = config.model, config.training
-    fewer = f"--layers {max(2, model.layers // 4)}"
-    has_omega = model.name in OMEGA_MODELS
-    slow = f"--set training.lr_gnn={training.lr_gnn / 10 if training.lr_gnn <= CAREFUL_RATE else 1e-4:g}"
-    if not has_omega:
-        smoothing = f"Train it with learnt ω: --model omega-gcn --set training.lr_gnn=1e-4; or with {fewer}."
-        vanish = "Start the square maps at the identity: --set model.options={init: identity} " if model.name == "gcn" else ""
-        vanish = f"{vanish}{slow}." if vanish else f"Use {fewer}, or --model omega-gcn --set training.lr_gnn=1e-4."
-    elif model.omega not in ("channel", "layer", "global"):
-        smoothing = f"ω is fixed at {model.omega:g}: learn it with --omega channel, or use {fewer}."
-        vanish = f"Use --omega channel {slow}."
+    fewer = f"--layers {max(1, model.layers // 4)}"
+    slower = f"--set training.lr_gnn={min(training.lr_gnn / 10, CAREFUL_RATE / 10):g}"
+    careful = f" {slower}" if training.lr_gnn > CAREFUL_RATE else ""
+    if model.name not in OMEGA_MODELS:
+        smoothing = f"Learn how much it smooths: --model omega-gcn --set training.lr_gnn=1e-4; or use {fewer}."
+        vanish = f"Use {fewer}, or --model omega-gcn --set training.lr_gnn=1e-4."
+        if model.name == "gcn":
+            vanish = f"Start the square maps at the identity: --set 'model.options={{init: identity}}'{careful}; or use {fewer}."
     else:
-        smoothing = f"Let ω move faster and K slower: --set training.lr_omega={10 * training.lr_omega:g} {slow}; or use {fewer}."
-        vanish = "--set model.init=identity " if model.init != "identity" else "--set model.residual=previous "
-        vanish = f"Use {vanish}{slow}."
+        scope = "" if model.omega in ("channel", "layer", "global") else " --omega channel"
+        smoothing = f"Let ω move: --set training.lr_omega={10 * training.lr_omega:g}{scope}{careful}; or use {fewer}."
+        vanish = "model.init=identity" if model.init != "identity" else "model.residual=previous"
+        vanish = f"Use --set {vanish}{careful}{scope}."
     decay = max(10 * training.wd_omega, 5e-4)
     return {
         "smoothing": smoothing,
-        "input": f"Raise what the first map learns: --set training.lr_oc={2 * training.lr_oc:g}, or --set data.row_normalize=true.",
+        "input": f"Let the first map learn: --set training.lr_oc={2 * training.lr_oc:g}, or --set data.row_normalize=true.",
         "rank": f"Use {fewer}, --set model.channels={2 * model.channels}, or more training: --epochs {2 * training.epochs}.",
         "vanish": vanish,
-        "explode": f"Use {slow} --set training.clip=1.",
-        "broken": f"Use {slow} --set training.lr_oc={training.lr_oc / 10:g} --set training.clip=1.",
+        "explode": f"Use {slower} --set training.clip=1.",
+        "broken": f"Use {slower} --set training.lr_oc={training.lr_oc / 10:g} --set training.clip=1.",
         "omega": f"Hold it with --set training.wd_omega={decay:g} --set training.lr_omega={training.lr_omega / 5:g}, unless the "
         "graph is heterophilous (`omegagnn data audit` tells).",
         "drift": f"Hold it with --set training.wd_omega={decay:g}, or stop earlier with --set training.patience=50.",

@@ -69,7 +69,12 @@ def examine(root: Path | None = None, runs_dir: Path | None = None) -> Iterator[
         ("data root", lambda: _data(root)),
         ("runs folder", lambda: _runs(runs_dir)),
         ("kernels", lambda: [_tried("kernels", kernels_agree, _kernel_remedy())]),
-        ("training", lambda: [_tried("training", training_works, "mend what stands above first, then run it again with --debug.")]),
+        (
+            "training",
+            lambda: [
+                _tried("training", training_works, "mend what stands above first, then run it again with --debug.")
+            ],
+        ),
     ]
     for name, step in steps:
         with warnings.catch_warnings():
@@ -103,7 +108,9 @@ def _packages() -> list[Check]:
     for package in REQUIRED:
         found = _version(package)
         if found is None:
-            checks.append(Check(package, "broken", "not installed", "install it: pip install omegagnn brings it along."))
+            checks.append(
+                Check(package, "broken", "not installed", "install it: pip install omegagnn brings it along.")
+            )
         else:
             checks.append(Check(package, "well", found))
     for package, purpose in OPTIONAL.items():
@@ -143,11 +150,15 @@ def _backends() -> list[Check]:
         checks.append(Check("backend on cpu", "well", f"fused kernels for {kinds}; other dtypes run in plain torch"))
     else:
         remedy = "install or mend it: pip install --force-reinstall numba."
-        checks.append(Check("backend on cpu", "slower", f"plain torch: everything runs slower, because {_no_numba()}", remedy))
+        checks.append(
+            Check("backend on cpu", "slower", f"plain torch: everything runs slower, because {_no_numba()}", remedy)
+        )
     if torch.cuda.is_available():
         gpu = fused_twin("cuda")
         fused = Check("backend on cuda", "well", "fused kernels")
-        plain = Check("backend on cuda", "slower", "plain torch: there are no fused kernels for this GPU", "install triton.")
+        plain = Check(
+            "backend on cuda", "slower", "plain torch: there are no fused kernels for this GPU", "install triton."
+        )
         checks.append(plain if gpu is None else fused)
     return checks
 
@@ -174,7 +185,9 @@ def _kernel_cache() -> list[Check]:
         return [Check("kernel cache", "slower", found, "set NUMBA_CACHE_DIR to a folder that can be written.")]
     files = [file for file in folder.glob("cpu_*.nb[ic]") if file.is_file()]
     size = sum(file.stat().st_size for file in files)
-    state = f"{len(files)} files, {size / MIB:.1f} MiB" if files else "empty: the first use compiles for about five seconds"
+    state = (
+        f"{len(files)} files, {size / MIB:.1f} MiB" if files else "empty: the first use compiles for about five seconds"
+    )
     return [Check("kernel cache", "well", f"{folder}: {state}")]
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -46,12 +47,19 @@ def diagnose_on(model: nn.Module, dataset: Dataset, subject: str) -> Diagnosis:
     graph = prepare_graph(dataset, config)
     edge_index, edge_weight = graph.to_edge_index()
     shown = _shown(dataset)
-    options = {"batch": dataset.batch} if dataset.task == "graph" else {}
+    options: dict[str, Any] = {"batch": dataset.batch} if dataset.task == "graph" else {}
     try:
         if dataset.is_multilabel:
             loss = multilabel_loss(dataset.labels, shown)
             return diagnose(
-                model, x, edge_index, edge_weight, loss=loss, num_classes=dataset.num_classes, subject=subject, **options
+                model,
+                x,
+                edge_index,
+                edge_weight,
+                loss=loss,
+                num_classes=dataset.num_classes,
+                subject=subject,
+                **options,
             )
         y = torch.where(shown, dataset.labels, torch.nan if dataset.is_regression else -1)
         return diagnose(model, x, edge_index, edge_weight, y=y, subject=subject, **options)
@@ -94,7 +102,9 @@ def _executed(path: Path) -> ModuleType:
 
 def _load_weights(model: nn.Module, path: Path) -> None:
     if path.suffix != ".safetensors":
-        raise WrongUse(f"{path} must be a .safetensors file (nothing is unpickled): save it with safetensors.torch.save_file.")
+        raise WrongUse(
+            f"{path} must be a .safetensors file (nothing is unpickled): save it with safetensors.torch.save_file."
+        )
     try:
         model.load_state_dict(read_tensors(path)[0])
     except RuntimeError as error:
@@ -104,7 +114,9 @@ def _load_weights(model: nn.Module, path: Path) -> None:
 
 def _own_fault(what: str, where: str, error: Exception) -> str:
     said = " ".join(str(error).split()).rstrip(".") or "no message"
-    return f"{where}: {what} failed with {type(error).__name__} ({said}): mend it, or run again with --debug to see where."
+    return (
+        f"{where}: {what} failed with {type(error).__name__} ({said}): mend it, or run again with --debug to see where."
+    )
 
 
 __all__ = ["diagnose_on", "load_model"]

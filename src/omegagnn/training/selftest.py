@@ -90,7 +90,9 @@ def training_works() -> str:
             result = Result(journal, trainer.run_name)
             score = float(result.scores()[0])
             if score < LEAST_SCORE:
-                raise OmegaError(f"{EPOCHS} epochs reached {100 * score:.1f} % on CiteSeer, expected at least {100 * LEAST_SCORE:g} %.")
+                raise OmegaError(
+                    f"{EPOCHS} epochs reached {100 * score:.1f} % on CiteSeer, expected at least {100 * LEAST_SCORE:g} %."
+                )
             _check_files(result, score)
         finally:
             journal.close()
