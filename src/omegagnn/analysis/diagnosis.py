@@ -38,6 +38,7 @@ from omegagnn.nn.omega import OmegaWeight
 if TYPE_CHECKING:
     import pandas as pd
 
+ENOUGH_EDGES = 100
 RANK_LIMIT = 1024  # channels up to which a rank is computed (half a second a row)
 
 
@@ -174,6 +175,8 @@ def diagnose(
     known = replace(facts or Facts(), classes=num_classes)
     if y is not None and y.dim() == 1 and not y.is_floating_point() and bool((y >= 0).any()):
         known = replace(known, classes=num_classes or int(outputs[0].size(-1)), **_scores(outputs[0], y))
+        if known.homophily is None:
+            known = replace(known, homophily=_homophily(found, y))
     findings = tuple(_sorted(read(rows, known)))
     return Diagnosis(subject or type(model).__name__, rows, findings, limits, known).with_remedies(REMEDIES)
 
@@ -300,6 +303,15 @@ def _scores(output: Tensor, y: Tensor) -> dict[str, float]:
         "score": float(right.double().mean()),
         "chance": float(torch.bincount(y[known].long()).max() / known.sum()),
     }
+
+
+def _homophily(graph: Graph, y: Tensor) -> float | None:
+    """Return the share of the edges between known labels that join the same, or None where they are too few to tell."""
+    if y.size(0) != graph.num_nodes:
+        return None
+    left, right = y[graph.row.long()], y[graph.col.long()]
+    known = (left >= 0) & (right >= 0) & (graph.row != graph.col)
+    return float((left == right)[known].double().mean()) if int(known.sum()) >= ENOUGH_EDGES else None
 
 
 __all__ = ["Diagnosis", "diagnose", "merged"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
 from typing import Any, cast
 
 from torch import Tensor
@@ -54,6 +55,7 @@ class Facts:
     classes: int | None = None
     score: float | None = None  # share of the labels shown that the network gives
     chance: float | None = None  # share of the most frequent one
+    homophily: float | None = None  # share of the edges that join nodes of one class
     omega_kept: float | None = None  # mean ω at the kept epoch and at the last
     omega_last: float | None = None
     loss_rise: float | None = None  # validation loss at the last epoch over its best
@@ -73,15 +75,15 @@ def layer_rows(result: Trace, convs: list[str], omegas: dict[str, OmegaMeasures]
     last = calls[-1] if calls else -1
     behind = [each for each in seen[last + 1 :] if each.name != OUTPUT] or list(seen[last + 1 :])
     kept = [*(seen[k] for k in calls), *behind[:1]]
-    names = ["input", *(each.name for each in kept[:-1])]
     first = kept[0].energy
-    return tuple(
-        _row(k, name, each, first, omegas.get(name)) for k, (name, each) in enumerate(zip(names, kept, strict=True))
-    )
+    rows = [_row(0, "input", kept[0], first, None)]
+    for k, (before, seen_here) in enumerate(pairwise(kept), start=1):
+        label = before.name if before.call == 1 else f"{before.name}, call {before.call}"
+        rows.append(_row(k, label, seen_here, first, omegas.get(before.name)))
+    return tuple(rows)
 
 
-def _row(position: int, name: str, seen: LayerTrace, first: Tensor, omega: OmegaMeasures | None) -> LayerMeasures:
-    label = name if seen.call == 1 or position == 0 else f"{name}, call {seen.call - 1}"
+def _row(position: int, label: str, seen: LayerTrace, first: Tensor, omega: OmegaMeasures | None) -> LayerMeasures:
     energy = _number(seen.energy)
     return LayerMeasures(
         position=position,

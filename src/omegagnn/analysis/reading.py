@@ -21,7 +21,8 @@ RANK_SHARE = 0.75  # of the directions that the classes need
 CHANNELS_A_DIRECTION = 8  # no more directions than one for so many channels are asked for
 VANISHED, EXPLODED = 1e-2, 1e2  # gradient at the first layer over gradient at the last
 GROWN = 1e3  # size of a feature at the last layer over its size at the first
-FAR_NEGATIVE = -0.5  # mean ω of a layer
+FAR_NEGATIVE, MOST = -0.5, 0.5  # mean ω of a layer; share of the channels that sharpen
+MIXED = 0.5  # share of the edges between alike nodes below which pushing neighbours apart is right
 LEARNT = 0.1  # of the way from the most frequent class to a perfect score
 TELLS_APART = 0.5  # of the same way: a network that comes so far has its nodes distinguishable
 RISEN = 1.25  # validation loss at the end over its best
@@ -52,7 +53,9 @@ def read(rows: Sequence[LayerMeasures], facts: Facts) -> list[Finding]:
     if broken is not None and broken.topic == "broken":
         return [broken, *_present(_fit(facts))]
     smoothing = _smoothing(rows, facts)
-    return _present(smoothing, _rank(rows, facts), _gradient(rows), broken, _omega(rows), _drift(facts), _fit(facts))
+    return _present(
+        smoothing, _rank(rows, facts), _gradient(rows), broken, _omega(rows, facts), _drift(facts), _fit(facts)
+    )
 
 
 def headline(findings: Sequence[Finding]) -> str:
@@ -129,6 +132,9 @@ def _gradient(rows: Sequence[LayerMeasures]) -> Finding | None:
         return Finding(
             "explode", "problem", "The gradient of the loss is not finite: the network cannot be trained on."
         )
+    if last.gradient == 0:
+        sentence = f"No gradient flows: it is 0 behind {depth(last)}, since the loss has no slope there."
+        return Finding("gradient", "note", sentence)
     numbers = f"‖∂loss/∂f‖ is {first.gradient:.2g} at {depth(first)} and {last.gradient:.2g} behind {depth(last)}"
     if first.gradient <= VANISHED * last.gradient:
         sentence = f"The gradients vanish: {numbers}; less than a hundredth arrives, so the first layers hardly learn."
@@ -153,22 +159,22 @@ def _size(rows: Sequence[LayerMeasures]) -> Finding | None:
     return None
 
 
-def _omega(rows: Sequence[LayerMeasures]) -> Finding | None:
+def _omega(rows: Sequence[LayerMeasures], facts: Facts) -> Finding | None:
     learnt = [row for row in rows if row.omega is not None]
     if not learnt:
         return None
     omegas = [row.omega for row in learnt if row.omega is not None]
     mean = sum(omega.mean for omega in omegas) / len(omegas)
     numbers = f"ω is {mean:.2f} on average, from {min(o.min for o in omegas):.2f} to {max(o.max for o in omegas):.2f}"
+    shares = [sum(getattr(omega, kind) for omega in omegas) / len(omegas) for kind in ("smooths", "mixes", "sharpens")]
     lowest = min(learnt, key=lambda row: row.omega.mean if row.omega is not None else math.inf)
     assert lowest.omega is not None
     if lowest.omega.mean < FAR_NEGATIVE:
-        sentence = (
-            f"ω is far negative: {lowest.omega.mean:.2f} on average at {depth(lowest)}. There the layer pushes neighbours apart "
-            "(anti-smoothing), which suits a graph whose neighbours differ in class and overfits elsewhere."
-        )
-        return Finding("omega", "problem", sentence)
-    shares = [sum(getattr(omega, kind) for omega in omegas) / len(omegas) for kind in ("smooths", "mixes", "sharpens")]
+        what = f"ω is far negative: {lowest.omega.mean:.2f} on average at {depth(lowest)}"
+        return _anti_smoothing(f"{what}; there the layer pushes neighbours apart (anti-smoothing)", facts)
+    if shares[2] >= MOST:
+        what = f"It anti-smooths: {100 * shares[2]:.0f} % of the channels sharpen, {numbers}"
+        return _anti_smoothing(what, facts)
     if any(math.isnan(share) for share in shares):
         return Finding("omega", "well", f"{numbers}.")
     parts = ", ".join(
@@ -177,6 +183,16 @@ def _omega(rows: Sequence[LayerMeasures]) -> Finding | None:
         if share > 0
     )
     return Finding("omega", "well", f"{numbers}: of the channels {parts}.")
+
+
+def _anti_smoothing(what: str, facts: Facts) -> Finding:
+    """Judge an ω that pushes neighbours apart by whether neighbours differ."""
+    if facts.homophily is None:
+        return Finding("omega", "note", f"{what}: right where neighbours differ in class, overfitting elsewhere.")
+    alike = f"{100 * facts.homophily:.0f} % of the edges join nodes of one class"
+    if facts.homophily < MIXED:
+        return Finding("omega", "well", f"{what}: {alike}, so that is what this graph asks for.")
+    return Finding("omega", "problem", f"{what}: {alike}, so that fits noise.")
 
 
 def _drift(facts: Facts) -> Finding | None:

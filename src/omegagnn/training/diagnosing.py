@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from omegagnn.analysis.diagnosis import Diagnosis, diagnose, merged
 from omegagnn.analysis.layer_measures import Facts
 from omegagnn.data.dataset import Dataset
+from omegagnn.data.homophily import edge_homophily
 from omegagnn.errors import WrongUse
 from omegagnn.nn.stacked import StackedRuns
 from omegagnn.training.batch import DTYPES
@@ -58,7 +59,7 @@ def _diagnose_member(result: Result, dataset: Dataset, member: int) -> Diagnosis
     task = make_task(dataset, result.config.data, [split], DTYPES[training.precision], training.batch_size)
     net: nn.Module = result.network(member).to(DTYPES[training.precision])
     net = net.extract(0) if isinstance(net, StackedRuns) else net
-    options: dict[str, Any] = {"num_classes": dataset.num_classes, "facts": _course(result, member)}
+    options: dict[str, Any] = {"num_classes": dataset.num_classes, "facts": _facts(result, dataset, member)}
     if dataset.task == "graph":
         options |= {"batch": dataset.batch, "num_graphs": dataset.num_graphs}
     shown = task.weights[0, TRAIN] > 0
@@ -77,14 +78,16 @@ def multilabel_loss(labels: Tensor, shown: Tensor) -> Callable[[Tensor], Tensor]
     return loss
 
 
-def _course(result: Result, member: int) -> Facts:
-    """Return what the journal tells of a member: where ω and the validation loss went after the kept epoch."""
+def _facts(result: Result, dataset: Dataset, member: int) -> Facts:
+    """Return the graph's homophily, and from the journal where ω and validation loss went after the kept epoch."""
+    alike = edge_homophily(dataset) if dataset.task == "node" and not dataset.is_multilabel else None
     epochs = [row for row in result.journal.epochs(result.run) if row["member"] == member]
     losses = [row["val_loss"] if row["val_loss"] is not None else math.inf for row in epochs]
     if not losses:
-        return Facts()
+        return Facts(homophily=alike)
     best = min(range(len(losses)), key=losses.__getitem__)
     return Facts(
+        homophily=alike,
         omega_kept=epochs[best]["omega"],
         omega_last=epochs[-1]["omega"],
         loss_rise=losses[-1] / losses[best] if losses[best] > 0 else None,
