@@ -191,7 +191,7 @@ def test_wrong_use_is_one_sentence(
 def test_an_unfinished_run_and_other_data_are_refused(tmp_path: Path, runs: Path) -> None:
     result = fit("karate", seeds=1, runs_dir=tmp_path, training__epochs=2)
     data = DATASETS["node"]()
-    with pytest.raises(ValueError, match="is not what .* was trained on"):
+    with pytest.raises(ValueError, match=r"is not what .* was trained on"):
         diagnose_run(result, data)
     result.journal.update(result.run, status="interrupted")
     result.__dict__.pop("row", None)

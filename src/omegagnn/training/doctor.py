@@ -10,6 +10,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -301,7 +302,8 @@ def _cannot_be_written(folder: Path) -> str | None:
     except OmegaError as error:
         return str(error).rsplit("could not be written (", 1)[-1].split(")", 1)[0]
     finally:
-        probe.unlink(missing_ok=True)
+        with suppress(OSError):  # a read-only file system refuses even to remove what is not there
+            probe.unlink(missing_ok=True)
     return None if may_be_written(folder) else "its permissions forbid it"
 
 
