@@ -15,7 +15,7 @@ import pytest
 from omegagnn.cli import main
 from omegagnn.errors import OmegaError
 from omegagnn.training import selftest
-from omegagnn.training.doctor import Check, summary
+from omegagnn.training.doctor import Check, examine, summary
 
 ONE_KERNEL = """
 import torch
@@ -113,16 +113,18 @@ def test_a_runs_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.Cap
     assert "broken: runs folder." in out.err
 
 
-def test_a_file_in_the_place_of_folder_or_journal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_in_the_place_of_folder_or_journal(tmp_path: Path) -> None:
+    def runs_folder(folder: Path) -> Check:
+        return next(check for check in examine(runs_dir=folder) if check.name == "runs folder")  # the trials come later
+
     (tmp_path / "file").write_text("x")
-    assert main(["doctor", "--runs-dir", str(tmp_path / "file"), "--json"]) == 1
-    assert "it is a file" in checks(capsys.readouterr().out)["runs folder"]["found"]
-    assert main(["doctor", "--runs-dir", str(tmp_path / "file" / "deeper"), "--json"]) == 1
-    assert "is no folder or read-only" in checks(capsys.readouterr().out)["runs folder"]["found"]
+    assert "it is a file" in runs_folder(tmp_path / "file").found
+    assert "is no folder or read-only" in runs_folder(tmp_path / "file" / "deeper").found
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "journal.sqlite").write_text("no database, but quite some text instead of one" * 50)
-    assert main(["doctor", "--runs-dir", str(tmp_path / "runs"), "--json"]) == 1
-    assert "is not a journal" in checks(capsys.readouterr().out)["runs folder"]["found"]
+    found = runs_folder(tmp_path / "runs")
+    assert found.status == "broken"
+    assert "is not a journal" in found.found
 
 
 def test_the_self_test_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
