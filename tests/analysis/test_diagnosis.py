@@ -283,6 +283,16 @@ def test_a_plain_pyg_model(blocks: Dataset, shown: Tensor) -> None:
     assert [row.layer for row in diagnose(GCN(blocks.num_features, 8, 3, 2), data).rows][-1] == "convs.2"
 
 
+def test_gradients_of_a_model_that_narrows_to_its_classes(blocks: Dataset) -> None:
+    edge_index = blocks.graph.to_edge_index()[0]
+    torch.manual_seed(0)
+    shallow = diagnose(GCN(blocks.num_features, 32, 3, 2), blocks.features, edge_index, y=blocks.labels)
+    assert status(shallow, "gradient") == "well"
+    deep = diagnose(GCN(blocks.num_features, 32, 48, 2), blocks.features, edge_index, y=blocks.labels)
+    assert "vanish" in deep.problems
+    assert "at layer 1 (convs.0)" in " ".join(deep.reading)
+
+
 def test_attention_wrappers_and_plain_maps(blocks: Dataset, shown: Tensor) -> None:
     edge_index = blocks.graph.to_edge_index()[0]
     assert len(diagnose(GAT(blocks.num_features, 8, 2, 2), blocks.features, edge_index).rows) == 3

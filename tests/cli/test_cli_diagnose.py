@@ -22,6 +22,26 @@ from omegagnn.data.cache import save_dataset
 from omegagnn.training.config import RunConfig, parse_setting
 from omegagnn.training.diagnosing import diagnose_run, remedies
 
+POOLED = """
+import torch
+from torch_geometric.nn import GCNConv
+
+
+class Net(torch.nn.Module):
+    def __init__(self, in_channels, num_classes):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = GCNConv(in_channels, 8), GCNConv(8, 8)
+        self.out = torch.nn.Linear(8, num_classes)
+
+    def forward(self, x, edge_index, batch=None):
+        f = self.out(self.second(self.first(x, edge_index).tanh(), edge_index).tanh())
+        return f if batch is None else torch.zeros(int(batch.max()) + 1, f.size(1)).index_add(0, batch, f)
+
+
+make = Net
+"""
+
 Capture = pytest.CaptureFixture[str]
 
 MODEL = """
@@ -154,6 +174,20 @@ def test_a_model_of_ones_own(tmp_path: Path, capsys: Capture) -> None:
     assert call("diagnose", place, "--data", "karate", "--weights", tmp_path / "zeros.safetensors") == 0
     assert "PROBLEM: The network is dead" in capsys.readouterr().out
     assert str(tmp_path) not in sys.path
+
+
+@pytest.mark.parametrize("task", ["inductive", "regression", "graph"])
+def test_a_model_of_ones_own_on_other_tasks(task: str, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "mine.py").write_text(POOLED)
+    name = "gradient-task" if task == "regression" else f"tiny-{task}"
+    if task != "regression":
+        save_dataset(DATASETS[task](), tmp_path / "own" / name / "dataset.npz")
+    place = f"{tmp_path / 'mine.py'}:make"
+    assert call("diagnose", place, "--data", name, "--data-root", tmp_path, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["layer"] for row in found["layers"]] == ["input", "first", "second"]
+    assert all(row["gradient"] is not None for row in found["layers"])
+    assert (found["facts"]["score"] is None) == (task != "graph")
 
 
 @pytest.mark.parametrize(

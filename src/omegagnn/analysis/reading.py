@@ -73,8 +73,8 @@ def depth(row: LayerMeasures) -> str:
 
 
 def _reference(rows: Sequence[LayerMeasures]) -> LayerMeasures:
-    """Return the first row that compares with the last: raw features of another width do not."""
-    return next(row for row in rows if row.channels == rows[-1].channels)
+    """Return the row that the last is compared with: the first, unless it holds raw features of another width."""
+    return rows[0] if len(rows) < 2 or rows[0].channels == rows[1].channels else rows[1]
 
 
 def _smoothing(rows: Sequence[LayerMeasures], facts: Facts) -> Finding:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import mse_loss
 
 from omegagnn.analysis.diagnosis import Diagnosis, diagnose
 from omegagnn.data.dataset import Dataset
@@ -49,24 +51,23 @@ def diagnose_on(model: nn.Module, dataset: Dataset, subject: str) -> Diagnosis:
     shown = _shown(dataset)
     options: dict[str, Any] = {"batch": dataset.batch} if dataset.task == "graph" else {}
     try:
-        if dataset.is_multilabel:
-            loss = multilabel_loss(dataset.labels, shown)
-            return diagnose(
-                model,
-                x,
-                edge_index,
-                edge_weight,
-                loss=loss,
-                num_classes=dataset.num_classes,
-                subject=subject,
-                **options,
-            )
-        y = torch.where(shown, dataset.labels, torch.nan if dataset.is_regression else -1)
-        return diagnose(model, x, edge_index, edge_weight, y=y, subject=subject, **options)
+        if dataset.is_multilabel or dataset.is_regression:
+            classes = dataset.num_classes if dataset.is_multilabel else None
+            options |= {"loss": _loss(dataset, shown), "num_classes": classes}
+        else:
+            options["y"] = torch.where(shown, dataset.labels, -1)
+        return diagnose(model, x, edge_index, edge_weight, subject=subject, **options)
     except OmegaError:
         raise
     except Exception as error:
         raise OmegaError(_own_fault("forward", type(model).__name__, error)) from error
+
+
+def _loss(dataset: Dataset, shown: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return the loss of what is shown where the labels are no classes."""
+    if dataset.is_multilabel:
+        return multilabel_loss(dataset.labels, shown)
+    return lambda output: mse_loss(output.reshape(-1)[shown], dataset.labels[shown])
 
 
 def _shown(dataset: Dataset) -> Tensor:
