@@ -36,10 +36,11 @@ def to_png(diagnosis: Diagnosis) -> bytes:
             axis.set_yscale("log")
         axis.set_title(panel.title, fontsize=10)
         axis.set_xlabel("layer")
+        axis.xaxis.get_major_locator().set_params(integer=True)
         axis.set_xlim(0, max(1, diagnosis.rows[-1].position))
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
-    figure.suptitle(f"{diagnosis.subject}\n{headline(diagnosis.findings)}", fontsize=11)
+    figure.suptitle(f"{diagnosis.subject}\n{headline(diagnosis.findings)}", fontsize=10)
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=100)
     return stream.getvalue()

@@ -58,9 +58,11 @@ def read(rows: Sequence[LayerMeasures], facts: Facts) -> list[Finding]:
     )
 
 
-def headline(findings: Sequence[Finding]) -> str:
-    """Return what the findings begin with, in one line."""
-    return " · ".join(f"{each.whose}{each.sentence.split(': ')[0].rstrip('.')}" for each in findings)
+def headline(findings: Sequence[Finding], width: int = 130) -> str:
+    """Return what the findings that are not well begin with (or, where all is well, the first), in one line."""
+    told = [each for each in findings if each.status != "well"] or list(findings[:1])
+    line = " · ".join(f"{each.whose}{each.sentence.split(': ')[0].rstrip('.')}" for each in told)
+    return line if len(line) <= width else f"{line[: width - 2]} …"
 
 
 def _present(*findings: Finding | None) -> list[Finding]:

@@ -118,11 +118,11 @@ def remedies(config: RunConfig) -> dict[str, str]:
         "vanish": vanish,
         "explode": f"Use {slower} --set training.clip=1.",
         "broken": f"Use {slower} --set training.lr_oc={training.lr_oc / 10:g} --set training.clip=1.",
-        "omega": f"Hold it with --set training.wd_omega={decay:g} --set training.lr_omega={training.lr_omega / 5:g}, unless the "
+        "omega": f"Hold it with --set training.wd_omega={decay:g} --set training.lr_omega={min(training.lr_omega / 5, 0.005):g}, unless the "
         "graph is heterophilous (`omegagnn data audit` tells).",
         "drift": f"Hold it with --set training.wd_omega={decay:g}, or stop earlier with --set training.patience=50.",
-        "fit": "Mend what stands above first; else train longer or with other rates: "
-        f"--epochs {2 * training.epochs} --set training.lr_oc={2 * training.lr_oc:g}.",
+        "fit": "Mend what stands above first; else try other rates or more epochs: "
+        f"--set training.lr_oc={2 * training.lr_oc:g} --epochs {2 * training.epochs}.",
     }
 
 
