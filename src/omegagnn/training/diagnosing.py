@@ -23,6 +23,7 @@ from omegagnn.training.metrics import binary_nll
 from omegagnn.training.tasks import TRAIN, make_task
 
 CHEAP = 2e10  # multiplications for the ranks of all layers of all members: about ten seconds
+GENTLE_RATE = 0.005  # a learning rate of ω that was not seen to drift in 60 epochs
 CAREFUL_RATE = 1e-3  # a learning rate of K above this is the first suspect of a deep network
 
 
@@ -118,8 +119,9 @@ def remedies(config: RunConfig) -> dict[str, str]:
         "vanish": vanish,
         "explode": f"Use {slower} --set training.clip=1.",
         "broken": f"Use {slower} --set training.lr_oc={training.lr_oc / 10:g} --set training.clip=1.",
-        "omega": f"Hold it with --set training.wd_omega={decay:g} --set training.lr_omega={min(training.lr_omega / 5, 0.005):g}, unless the "
-        "graph is heterophilous (`omegagnn data audit` tells).",
+        "omega": f"Hold it with --set training.wd_omega={decay:g} "
+        f"--set training.lr_omega={min(training.lr_omega / 5, GENTLE_RATE):g}, unless the graph is heterophilous "
+        "(`omegagnn data audit` tells).",
         "drift": f"Hold it with --set training.wd_omega={decay:g}, or stop earlier with --set training.patience=50.",
         "fit": "Mend what stands above first; else try other rates or more epochs: "
         f"--set training.lr_oc={2 * training.lr_oc:g} --epochs {2 * training.epochs}.",
