@@ -7,6 +7,9 @@ VERBS: dict[str, str] = {
     "train": "Train a network and report its accuracy.",
     "evaluate": "Measure a trained run anew: scores, classes, confusions.",
     "predict": "Predict with a trained run on a changed or unseen graph.",
+    "diagnose": "Say whether a network over-smooths, where, and what to change.",
     "runs": "List, show, export and delete what was trained.",
+    "explore": "Open the ω explorer: draw a graph, move ω, see what it does.",
     "data": "List, fetch, check, audit and import data sets.",
+    "doctor": "Say what is installed, which kernels run, and whether it all works.",
 }
