@@ -6,7 +6,7 @@ STAMP := .venv/.ready
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: setup train test test-slow lint clean
+.PHONY: setup train test test-slow lint docs clean
 
 setup: $(STAMP)
 
@@ -30,5 +30,8 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache dist build
+	rm -rf site .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache dist build

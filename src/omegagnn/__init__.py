@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from omegagnn.nn.omega import OmegaWeight
     from omegagnn.nn.wrap import Omega
     from omegagnn.ops import omega_propagate
+    from omegagnn.training.classifier import OmegaClassifier
     from omegagnn.training.fit import fit
 
 __version__ = "0.1.0"
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Graph": "omegagnn.graph",
     "Omega": "omegagnn.nn.wrap",
+    "OmegaClassifier": "omegagnn.training.classifier",
     "OmegaGATConv": "omegagnn.nn.conv",
     "OmegaGCNConv": "omegagnn.nn.conv",
     "OmegaNet": "omegagnn.nn.model",
@@ -33,6 +35,7 @@ _HOME = {
 __all__ = [
     "Graph",
     "Omega",
+    "OmegaClassifier",
     "OmegaGATConv",
     "OmegaGCNConv",
     "OmegaNet",

@@ -201,6 +201,7 @@ def test_filter_response_is_what_linear_layers_do(club: Graph) -> None:
 def test_filter_response_shapes() -> None:
     grid = torch.linspace(0, 2, 7, dtype=F64)
     torch.testing.assert_close(filter_response([0.5, 0.25], grid), (1 - 0.5 * grid) * (1 - 0.25 * grid))
+    torch.testing.assert_close(filter_response([2.001] * 31, grid), (1 - 2.001 * grid) ** 31, rtol=1e-12, atol=0)
     by_channel = torch.tensor([0.1, 0.2, 0.3], dtype=F64)
     mixed = filter_response([by_channel, 0.5], grid)
     torch.testing.assert_close(mixed, (1 - by_channel * grid[:, None]) * (1 - 0.5 * grid[:, None]))

@@ -79,6 +79,8 @@ def test_predictions_of_graphs_carry_the_ids_of_graphs(tmp_path: Path) -> None:
     write_predictions(dataset, [1, 0], tmp_path / "p.csv", ids=["g2", "g1"])
     assert (tmp_path / "p.csv").read_text() == "id,predicted\ng2,b\ng1,a\n"
     write_predictions(dataset, [1, 0], tmp_path / "p.csv")
+    assert (tmp_path / "p.csv").read_text() == "id,predicted\ng2,b\ng1,a\n"
+    write_predictions(replace(dataset, schema=None), [1, 0], tmp_path / "p.csv")
     assert (tmp_path / "p.csv").read_text() == "id,predicted\n0,b\n1,a\n"
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from omegagnn import Graph
 from omegagnn.data import Dataset, Split, choose_splits, load
-from omegagnn.data.splits import by_year, from_column, from_masks, largest_component
+from omegagnn.data.splits import by_year, from_column, from_masks, held_out, largest_component
 from omegagnn.data.synthetic import csbm
 from omegagnn.errors import DataError, WrongUse
 
@@ -283,3 +283,15 @@ def test_a_split_of_a_users_own_is_found_by_its_name(big: Dataset) -> None:
     assert [split.name for split in choose_splits(own, "by-hand")] == ["by-hand"]
     with pytest.raises(WrongUse, match=r"choose one of by-hand, ratio:0\.6,0\.2"):
         choose_splits(own, "by_hand")
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.floats(0.01, 0.99), st.integers(0, 5))
+def test_what_is_held_out_is_a_share_of_each_class(listed: list[int], share: float, seed: int) -> None:
+    classes, items = np.array(listed), 7 + 3 * np.arange(len(listed))
+    train, val = held_out(items, classes, share, seed)
+    assert sorted([*train, *val]) == items.tolist()
+    for number in np.unique(classes):
+        size, held = (classes == number).sum(), np.isin(items[classes == number], val).sum()
+        assert held == min(max(1, round(share * size)), size - 1)
+    again = held_out(items, classes, share, seed)
+    assert all(np.array_equal(one, other) for one, other in zip((train, val), again, strict=True))

@@ -152,7 +152,8 @@ def test_a_broken_off_run_ends_with_the_same_bits(task: str, crash: bool, tmp_pa
     trainer.train()
     assert_same_result(whole, Result(journal, trainer.run_name))
     assert journal.run(trainer.run_name)["status"] == "done"
-    assert sorted(path.name for path in (tmp_path / trainer.run_name).iterdir()) == ["config.json", "model.safetensors"]
+    left = sorted(path.name for path in (tmp_path / trainer.run_name).iterdir())
+    assert left == ["config.json", "data.json", "model.safetensors"]
 
 
 def test_ctrl_c_ends_after_the_epoch_and_says_how_to_go_on(tmp_path: Path) -> None:

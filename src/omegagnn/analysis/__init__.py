@@ -1,7 +1,9 @@
 """Diagnosis of over-smoothing and the theory behind ω: energies, spectra, traces of any model, theorems as functions."""
 
+from omegagnn.analysis.diagnosis import Diagnosis, diagnose
 from omegagnn.analysis.energy import (
     dirichlet_energy,
+    distance_within,
     effective_rank,
     gat_energy,
     gradient_norms,
@@ -9,6 +11,8 @@ from omegagnn.analysis.energy import (
     relative_energy,
 )
 from omegagnn.analysis.impulse import impulse_response
+from omegagnn.analysis.layer_measures import Facts, LayerMeasures
+from omegagnn.analysis.reading import Finding
 from omegagnn.analysis.spectrum import (
     Thresholds,
     critical_omega,
@@ -25,11 +29,17 @@ from omegagnn.analysis.spectrum import (
 from omegagnn.analysis.trace import LayerTrace, Trace, trace
 
 __all__ = [
+    "Diagnosis",
+    "Facts",
+    "Finding",
+    "LayerMeasures",
     "LayerTrace",
     "Thresholds",
     "Trace",
     "critical_omega",
+    "diagnose",
     "dirichlet_energy",
+    "distance_within",
     "effective_rank",
     "filter_response",
     "gat_energy",

@@ -95,6 +95,33 @@ def mean_average_distance(x: Tensor, graph: Graph | None = None) -> Tensor:
     return _pair_energy(directions, others, weight) / (count > 0).sum()
 
 
+def distance_within(x: Tensor, component: Tensor) -> Tensor:
+    r"""Return the mean average cosine distance of the pairs of nodes that share a component.
+
+    .. math::
+        \frac1{|V'|} \sum_{i \in V'} \frac1{|C_i| - 1} \sum_{j \in C_i \setminus i} \left(1 - \cos(f_i, f_j)\right)
+
+    with :math:`C_i` the component of node i and :math:`V'` the nodes that are not alone in theirs (NaN where there are
+    none). Smoothing makes nodes alike within a component only, so this is 0 where it has run its course, on any graph;
+    on a connected one it is `mean_average_distance`.
+
+    Args:
+        x: features ``[n, c]`` or ``[n, R, c]``.
+        component: the number of each node's component, ``[n]`` int64, from 0.
+    """
+    directions = _directions(_checked_features(x, None))
+    size = torch.bincount(component)
+    # A component of k unit vectors with sum s: the distances of its pairs add up to k² − |s|². Taken from the mean, the
+    # sum keeps its digits where all are nearly parallel.
+    mean = directions.new_zeros(size.numel(), *directions.shape[1:]).index_add(0, component, directions)
+    mean = mean / _column(size.to(directions), mean)
+    spread = (directions - mean[component]).square().sum(-1)
+    others = size[component] - 1
+    weighed = spread * _column((size[component] / others.clamp(min=1)).to(spread), spread) * _column(others > 0, spread)
+    count = int((others > 0).sum())
+    return weighed.sum(0) / count if count else torch.full_like(weighed.sum(0), torch.nan)
+
+
 def effective_rank(x: Tensor) -> Tensor:
     r"""Return the effective rank :math:`\exp(-\sum_k p_k \log p_k)`, :math:`p_k = σ_k / \sum_j σ_j`, of the features.
 
@@ -177,6 +204,7 @@ def _chunk_energy(features: Tensor, row: Tensor, col: Tensor, weight: Tensor | N
 
 __all__ = [
     "dirichlet_energy",
+    "distance_within",
     "effective_rank",
     "gat_energy",
     "gradient_norms",

@@ -155,7 +155,12 @@ def filter_response(omega: nn.Module | Iterable[Tensor | float], frequencies: Te
     Returns:
         ``[k]`` for scalar ω, ``[k, c]`` for one per channel, ``[k, R, c]`` with runs.
     """
-    layers = learnt_omegas(omega) if isinstance(omega, nn.Module) else [torch.as_tensor(each) for each in omega]
+    # A number becomes float64 first: torch's default would round ω before the frequencies say what is wanted.
+    layers = (
+        learnt_omegas(omega)
+        if isinstance(omega, nn.Module)
+        else [each if isinstance(each, Tensor) else torch.tensor(each, dtype=torch.float64) for each in omega]
+    )
     response = torch.ones_like(frequencies)
     for each in layers:
         factor = 1 - each.detach().to(frequencies) * frequencies.reshape(-1, *[1] * each.dim())

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from omegagnn.analysis.energy import dirichlet_energy, effective_rank, mean_average_distance
+from omegagnn.analysis.energy import dirichlet_energy, distance_within, effective_rank, mean_average_distance
 from omegagnn.analysis.hooks import chosen_layers, hooked, unchanged
 from omegagnn.graph import Graph, as_graph
 
@@ -37,7 +38,9 @@ class LayerTrace:
     energy: Tensor
     relative_energy: Tensor  # E / ‖f‖²
     distance: Tensor  # mean average cosine distance of all pairs of nodes
-    rank: Tensor
+    rank: Tensor  # NaN where features have more than `rank_limit` channels
+    norm: Tensor  # ‖f‖
+    within: Tensor  # the same distance among the nodes of one component
     gradient: Tensor | None = None  # ‖∂ loss / ∂ f‖, where there is a loss
 
 
@@ -80,6 +83,7 @@ def trace(
     layers: Sequence[str | nn.Module] | None = None,
     side: Side = "output",
     energy: Energy = dirichlet_energy,
+    rank_limit: int | None = None,
     **kwargs: Any,
 ) -> Trace:
     """Call ``model(*args, **kwargs)`` once and return what its layers did to the node features.
@@ -99,6 +103,7 @@ def trace(
         side: the features that leave a layer (before an activation that follows), or those that enter it. The paper's
             f⁰ … f^L of an `OmegaNet` are the inputs of ``["convs.*", "closing"]``.
         energy: the energy to show; `gat_energy` suits attention.
+        rank_limit: channels up to which the rank is computed; its cost grows with their square.
         **kwargs: keyword arguments of the model.
 
     >>> from torch import nn
@@ -107,27 +112,46 @@ def trace(
     >>> [layer.name for layer in trace(mlp, torch.randn(3, 2), graph=path).layers]
     ['0', '1', '2']
     """
-    args, kwargs, graph = _arguments(model, args, kwargs, graph)
-    watcher = _Watcher(graph, energy, wants_gradient=loss is not None or target is not None)
+    args, kwargs, graph = resolved_arguments(model, args, kwargs, graph)
     chosen = chosen_layers(model, layers)
+    return traced(model, args, kwargs, graph, [(chosen, side)], target, loss, energy, rank_limit)
+
+
+def traced(
+    model: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    graph: Graph,
+    places: Sequence[tuple[Mapping[str, nn.Module], Side]],
+    target: Tensor | None,
+    loss: Loss | None,
+    energy: Energy = dirichlet_energy,
+    rank_limit: int | None = None,
+) -> Trace:
+    """Do what `trace` does, for layers of several sides in one pass."""
+    watcher = _Watcher(graph, energy, rank_limit, wants_gradient=loss is not None or target is not None)
     with unchanged(model), torch.set_grad_enabled(watcher.wants_gradient):
-        with hooked(chosen, watcher.watch, side):
+        with ExitStack() as stack:
+            for chosen, side in places:
+                stack.enter_context(hooked(chosen, watcher.watch, side))
             output = model(*args, **kwargs)
-        gradients = watcher.gradients(_loss_value(output, target, loss)) if watcher.wants_gradient else None
-    if not watcher.seen:
-        raise ValueError(
-            f"None of the {len(chosen)} chosen layers passed on features of {graph.num_nodes} nodes: name others in layers."
-        )
-    if gradients is None:
-        return Trace(tuple(watcher.seen))
+        if not watcher.seen:
+            count = len({name for chosen, _ in places for name in chosen})
+            raise ValueError(
+                f"None of the {count} chosen layers passed on features of {graph.num_nodes} nodes: name others in layers."
+            )
+        if not watcher.wants_gradient:
+            return Trace(tuple(watcher.seen))
+        gradients = watcher.gradients(loss_value(output, target, loss))
     return Trace(tuple(_with_gradient(layer, norm) for layer, norm in zip(watcher.seen, gradients, strict=True)))
 
 
 class _Watcher:
     """Measures the features that the hooks show it, in the order of the calls."""
 
-    def __init__(self, graph: Graph, energy: Energy, wants_gradient: bool) -> None:
+    def __init__(self, graph: Graph, energy: Energy, rank_limit: int | None, *, wants_gradient: bool) -> None:
         self.graph, self.energy, self.wants_gradient = graph, energy, wants_gradient
+        self.rank_limit, self.component = rank_limit, components(graph)
         self.seen: list[LayerTrace] = []
         self._edges: list[torch.autograd.graph.GradientEdge] = []
         self._calls: dict[str, int] = {}
@@ -158,17 +182,20 @@ class _Watcher:
     def _measured(self, name: str, features: Tensor) -> LayerTrace:
         graph = self.graph if self.graph.device == features.device else self.graph.to(features.device)
         energy = self.energy(features, graph)
+        is_wide = self.rank_limit is not None and features.size(-1) > self.rank_limit
         values = (
             energy,
             energy / _norm(features).square().to(energy),
             mean_average_distance(features),
-            effective_rank(features),
+            torch.full_like(energy, torch.nan) if is_wide else _rank(features),
+            _norm(features),
+            distance_within(features, self.component.to(features.device)),
         )
-        energy, relative, distance, rank = (value.to("cpu", torch.float64) for value in values)
-        return LayerTrace(name, self._calls[name], features.size(-1), energy, relative, distance, rank)
+        numbers = (value.to("cpu", torch.float64) for value in values)
+        return LayerTrace(name, self._calls[name], features.size(-1), *numbers)
 
 
-def _arguments(
+def resolved_arguments(
     model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], graph: Graph | Tensor | None
 ) -> tuple[tuple[Any, ...], dict[str, Any], Graph]:
     """Return what the model is called with and the graph found there."""
@@ -218,7 +245,7 @@ def _num_nodes(candidates: list[Any], found: Tensor) -> int:
     raise ValueError("The number of nodes cannot be told from the arguments of the model: pass graph=Graph....")
 
 
-def _loss_value(output: Any, target: Tensor | None, loss: Loss | None) -> Tensor:
+def loss_value(output: Any, target: Tensor | None, loss: Loss | None) -> Tensor:
     if loss is not None:
         value = loss(output) if target is None else loss(output, target)
         if value.numel() != 1:
@@ -234,6 +261,25 @@ def _loss_value(output: Any, target: Tensor | None, loss: Loss | None) -> Tensor
     # The mean of each run, summed over the runs: a run's gradient is what it would be without the others.
     by_run = scores.unbind(1) if scores.dim() == 3 else (scores,)
     return torch.stack([criterion(each, target) for each in by_run]).sum()
+
+
+def _rank(features: Tensor) -> Tensor:
+    """Return the effective rank; NaN where a feature is not finite, of which no decomposition knows what to make."""
+    if bool(torch.isfinite(features).all()):
+        return effective_rank(features)
+    return torch.full(features.shape[1:-1], torch.nan)
+
+
+def components(graph: Graph) -> Tensor:
+    """Return the number of each node's connected component, ``[n]`` int64; directions are overlooked."""
+
+    def compute() -> Tensor:
+        from scipy.sparse.csgraph import connected_components
+
+        return torch.from_numpy(connected_components(graph.to_scipy(), directed=False)[1]).long()
+
+    found: Tensor = graph._once("components", compute)
+    return found
 
 
 def _norm(features: Tensor) -> Tensor:
@@ -258,7 +304,10 @@ def _table_row(layer: LayerTrace, first: Tensor) -> list[str]:
 
 
 def _plain(layer: LayerTrace) -> dict[str, Any]:
-    measured = {key: getattr(layer, key) for key in ("energy", "relative_energy", "distance", "rank", "gradient")}
+    measured = {
+        key: getattr(layer, key)
+        for key in ("energy", "relative_energy", "distance", "within", "rank", "norm", "gradient")
+    }
     return {
         "name": layer.name,
         "call": layer.call,

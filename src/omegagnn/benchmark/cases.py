@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from omegagnn.benchmark.measure import Ceilings, Step, peak_growth_mib, time_in_turns
-from omegagnn.benchmark.peers import PygNet, copy_weights, evaluation, training_step
+from omegagnn.benchmark.forms import Peer, forms, peers_that_run, without_compiling
+from omegagnn.benchmark.measure import Ceilings, Step, Timing, peak_growth_mib, time_in_turns
+from omegagnn.benchmark.peers import evaluation, training_step
+from omegagnn.benchmark.work import Work, evaluation_work, propagation_work, training_work
 from omegagnn.data import load
 from omegagnn.data.dataset import Dataset
 from omegagnn.data.synthetic import scale_free
-from omegagnn.errors import OmegaError
 from omegagnn.graph import Graph
 from omegagnn.ops import omega_propagate
 from omegagnn.training.batch import RunBatch
@@ -23,12 +25,13 @@ from omegagnn.training.config import RunConfig
 from omegagnn.training.tasks import make_task
 
 CHANNELS = 64
-TOLERANCE = 2e-3  # of the largest logit, float32 over up to 64 layers
+OURS = "ours"
+MODELS = ("omega-gcn", "omega-gat")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One row: our time and a peer's for the same work in the same run."""
+    """One row: our time and a peer's for the same work in the same run, and the least that the work can take."""
 
     name: str
     device: str
@@ -40,11 +43,73 @@ class Case:
     ratio: float
     ours_mib: float | None = None
     peer_mib: float | None = None
+    compile_s: float | None = None
+    bytes: float | None = None
+    flops: float | None = None
+    floor_ms: float | None = None
     fraction_of_floor: float | None = None
+    peer_fraction_of_floor: float | None = None
+
+    @property
+    def against_ourselves(self) -> bool:
+        """Whether ours is compared with ours in another setting."""
+        return self.peer.startswith(OURS)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields."""
         return asdict(self)
+
+
+@dataclass
+class Bench:
+    """What every case needs: how long, which data, the ceilings; and which peers were left out, and why."""
+
+    quick: bool
+    root: Path | None
+    limits: Ceilings
+    told: Callable[[str], None]
+    left_out: list[dict[str, str]] = field(default_factory=list)
+    datasets: dict[str, Dataset] = field(default_factory=dict)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of each timing."""
+        return 3 if self.quick else 9
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a data set with its default split (of Cora and CiteSeer the public one), loaded once."""
+        if name not in self.datasets:
+            self.datasets[name] = load(name, root=self.root)
+        return self.datasets[name]
+
+    def leave_out(self, peer: str, reason: str) -> None:
+        """Note and tell once that a peer does not run here."""
+        entry = {"peer": peer, "reason": reason}
+        if entry not in self.left_out:
+            self.left_out.append(entry)
+            self.told(f"{peer}: {reason}")
+
+    def compare(
+        self,
+        name: str,
+        steps: Mapping[str, Step],
+        work: Work,
+        compile_s: Mapping[str, float | None] | None = None,
+        rounds: int | None = None,
+    ) -> list[Case]:
+        """Time `steps`, of which one is `OURS`, in turns, take their peak memory, and return a row for each peer."""
+        times = time_in_turns(steps, rounds or self.rounds)
+        memory = {label: peak_growth_mib(step) for label, step in steps.items()}
+        ours, floor = times[OURS], work.floor_ms(self.limits)
+
+        def row(label: str, theirs: Timing) -> Case:
+            return Case(
+                name, "cpu", ours.ms, ours.spread_ms, label, theirs.ms, theirs.spread_ms, theirs.ms / ours.ms,
+                memory[OURS], memory[label], (compile_s or {}).get(label), work.bytes, work.flops, floor,
+                floor / ours.ms, floor / theirs.ms,
+            )  # fmt: skip
+
+        return [row(label, theirs) for label, theirs in times.items() if label != OURS]
 
 
 def our_batch(
@@ -72,112 +137,65 @@ def our_step(batch: RunBatch) -> Step:
     return step
 
 
-def peer_inputs(dataset: Dataset, batch: RunBatch) -> tuple[Tensor, Tensor, Tensor]:
-    """Return features (dense, as PyG's own loaders give them), edge_index and the CSR matrix of PyG's documentation."""
-    features = batch.task.features
-    x = features if isinstance(features, Tensor) else features.to_dense()
-    edge_index, _ = batch.task.graph.to_edge_index()
-    return x, edge_index, batch.task.graph.to_torch_sparse()
-
-
-def assert_same_outputs(batch: RunBatch, peer: PygNet, x: Tensor, edges: Any) -> None:
-    """Compare our net at ω = 1 with a peer of the same weights."""
-    net: Any = batch.net
-    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
-    with torch.no_grad():
-        copy_weights(peer, net)
-        for conv in net.convs:
-            conv.omega.fill_(1.0)
-        ours, theirs = net.eval()(batch.task.features, batch.operator)[:, 0], peer.eval()(x, edges)
-    error = float((ours - theirs).abs().max() / theirs.abs().max())
-    if not error < TOLERANCE:
-        raise OmegaError(
-            f"Ours and {type(peer).__name__} differ by {error:.1e}, so their times say nothing: report this."
-        )
-    net.load_state_dict(before)
-
-
-def training_cases(dataset: Dataset, model: str, layers: int, rounds: int, limits: Ceilings) -> Iterator[Case]:
-    """Time a whole training step against PyG with `edge_index` and with CSR."""
-    kind = model.removeprefix("omega-")
+def training_cases(bench: Bench, name: str, data: str, model: str, layers: int) -> list[Case]:
+    """Time a whole training step against every peer in every form."""
+    dataset = bench.dataset(data)
     batch = our_batch(dataset, model, layers)
-    x, edge_index, adjacency = peer_inputs(dataset, batch)
-    split, labels = dataset.splits[0], dataset.labels
-    forms = {"edge_index": edge_index, "CSR": adjacency} if kind == "gcn" else {"edge_index": edge_index}
-    steps: dict[str, Step] = {"ours": our_step(batch)}
-    for form, edges in forms.items():
-        peer = PygNet(dataset.num_features, CHANNELS, layers, dataset.num_classes, kind, 0.5)
-        assert_same_outputs(batch, peer, x, edges)
-        steps[form] = training_step(peer, x, edges, labels, split.train)
-    times = time_in_turns(steps, rounds)
-    memory = {name: peak_growth_mib(step) for name, step in steps.items()}
-    floor = floor_ms(batch, layers, limits)
-    conv = {"gcn": "GCNConv", "gat": "GATConv"}[kind]
-    for form in forms:
-        yield Case(
-            f"train {model} {dataset.name} {layers} layers", "cpu", times["ours"].ms, times["ours"].spread_ms,
-            f"PyG {conv}, {form}", times[form].ms, times[form].spread_ms, times[form].ms / times["ours"].ms,
-            memory["ours"], memory[form], floor / times["ours"].ms,
-        )  # fmt: skip
+    peers = {peer.label: peer for peer in peers_that_run(forms(dataset, batch), batch, bench.leave_out)}
+    steps = {label: _step_of(peer, dataset) for label, peer in peers.items()}
+    compile_s = {label: peer.compile_s for label, peer in peers.items()}
+    return bench.compare(name, {OURS: our_step(batch), **steps}, training_work(batch), compile_s)
 
 
-def floor_ms(batch: RunBatch, layers: int, limits: Ceilings) -> float:
-    """Return the least a training step can take: products at the matrix rate, everything else at copy bandwidth.
-
-    Layers: three products of n·c·c; bytes read and written once by the propagation and by ReLU, forward and backward (a
-    propagation meets each entry's index and weight and, from cache, its neighbour's row). Opening and closing likewise.
-    """
-    task, graph = batch.task, batch.operator
-    n, c, edges = graph.num_nodes, batch.config.model.channels, graph.num_edges
-    stored = task.features.numel() if isinstance(task.features, Tensor) else task.features.value.numel()
-    products = layers * 3 * 2 * n * c * c + 3 * 2 * n * c * task.dataset.num_classes + 2 * 2 * stored * c
-    moved = layers * (4 * n * c * 9 + 2 * 8 * edges) + 4 * n * c * 8 + 2 * 8 * stored
-    propagated = layers * 2 * 2 * edges * c
-    return 1e3 * ((products + propagated) / limits.flops_per_s + moved / limits.bytes_per_s)
+def _step_of(peer: Peer, dataset: Dataset) -> Step:
+    return training_step(peer.net, peer.x, peer.edges, dataset.labels, dataset.splits[0].train)
 
 
-def many_runs_case(dataset: Dataset, runs: int, rounds: int) -> Case:
-    """Time an epoch (training and evaluation) of R runs as one batch against R runs of PyG one after another."""
-    batch = our_batch(dataset, "omega-gcn", 2, runs)
-    x, edge_index, _ = peer_inputs(dataset, batch)
-    split, labels = dataset.splits[0], dataset.labels
-    peers = [PygNet(dataset.num_features, CHANNELS, 2, dataset.num_classes, "gcn", 0.5) for _ in range(runs)]
+def _epoch_of(peer: Peer, dataset: Dataset) -> list[Step]:
+    split = dataset.splits[0]
     parts = [split.train, split.val, split.test]
-    calls = [training_step(peer, x, edge_index, labels, split.train) for peer in peers]
-    calls += [evaluation(peer, x, edge_index, labels, parts) for peer in peers]
+    return [_step_of(peer, dataset), evaluation(peer.net, peer.x, peer.edges, dataset.labels, parts)]
 
+
+def many_runs_cases(bench: Bench, name: str, data: str, runs: int) -> list[Case]:
+    """Time an epoch (training and evaluation) of R runs as one batch against R runs of a peer one after another."""
+    dataset = bench.dataset(data)
+    batch, single = our_batch(dataset, "omega-gcn", 2, runs), our_batch(dataset, "omega-gcn", 2)
+    found = without_compiling(forms(dataset, single))
+    steps: dict[str, Step] = {OURS: batch.train_epoch}
+    for peer in peers_that_run(found, single, bench.leave_out):
+        others = [found[peer.label]() for _ in range(runs - 1)]
+        calls = [call for one in (peer, *others) for call in _epoch_of(one, dataset)]
+        steps[peer.label] = _all_of(calls)
+    return bench.compare(name, steps, training_work(batch) + evaluation_work(batch))
+
+
+def _all_of(calls: list[Step]) -> Step:
     def one_after_another() -> None:
         for call in calls:
             call()
 
-    times = time_in_turns({"ours": batch.train_epoch, "peer": one_after_another}, rounds)
-    return Case(
-        f"epoch of {runs} runs omega-gcn {dataset.name} 2 layers", "cpu", times["ours"].ms, times["ours"].spread_ms,
-        "PyG GCNConv, one run after another", times["peer"].ms, times["peer"].spread_ms, times["peer"].ms / times["ours"].ms,
-    )  # fmt: skip
+    return one_after_another
 
 
-def company_case(dataset: Dataset, runs: int, rounds: int) -> Case:
+def company_case(bench: Bench, name: str, data: str, runs: int) -> list[Case]:
     """Time an epoch of R runs as one batch against one run: `ratio` is one run's time over the batch's."""
+    dataset = bench.dataset(data)
     whole, single = our_batch(dataset, "omega-gcn", 2, runs), our_batch(dataset, "omega-gcn", 2)
-    times = time_in_turns({"ours": whole.train_epoch, "one": single.train_epoch}, rounds)
-    return Case(
-        f"epoch of {runs} runs against 1, {dataset.name} 2 layers", "cpu", times["ours"].ms, times["ours"].spread_ms,
-        "ours, one run", times["one"].ms, times["one"].spread_ms, times["one"].ms / times["ours"].ms,
-    )  # fmt: skip
+    steps = {OURS: whole.train_epoch, "ours, one run": single.train_epoch}
+    found = bench.compare(name, steps, training_work(whole) + evaluation_work(whole))
+    return [replace(case, peer_fraction_of_floor=None) for case in found]  # one run has less to do
 
 
-def omega_cost_case(dataset: Dataset, rounds: int) -> Case:
+def omega_cost_case(bench: Bench, name: str, data: str, layers: int) -> list[Case]:
     """Time a step with learnt ω against the same engine with ω fixed at 1: what ω itself costs."""
-    learnt, fixed = our_batch(dataset, "omega-gcn", 16), our_batch(dataset, "omega-gcn", 16, omega=1.0)
-    times = time_in_turns({"ours": our_step(learnt), "fixed": our_step(fixed)}, rounds)
-    return Case(
-        f"omega learnt against fixed, {dataset.name} 16 layers", "cpu", times["ours"].ms, times["ours"].spread_ms,
-        "ours, ω fixed at 1", times["fixed"].ms, times["fixed"].spread_ms, times["fixed"].ms / times["ours"].ms,
-    )  # fmt: skip
+    dataset = bench.dataset(data)
+    learnt, fixed = our_batch(dataset, "omega-gcn", layers), our_batch(dataset, "omega-gcn", layers, omega=1.0)
+    steps = {OURS: our_step(learnt), "ours, ω fixed at 1": our_step(fixed)}
+    return bench.compare(name, steps, training_work(learnt), rounds=2 * bench.rounds)  # the difference is small
 
 
-def propagation_case(nodes: int, entries: int, channels: int, rounds: int, limits: Ceilings) -> Case:
+def propagation_case(bench: Bench, name: str, nodes: int, entries: int, channels: int) -> list[Case]:
     """Time one ω-propagation on a large scale-free graph against torch's CSR product and element-wise operations."""
     graph = large_graph(nodes, entries).gcn_norm()
     x, omega = torch.randn(nodes, channels), torch.rand(channels)
@@ -190,14 +208,8 @@ def propagation_case(nodes: int, entries: int, channels: int, rounds: int, limit
         return x - omega * (x - matrix @ x)
 
     torch.testing.assert_close(ours(), theirs(), atol=1e-4, rtol=1e-4)
-    times = time_in_turns({"ours": ours, "peer": theirs}, rounds)
-    moved = 4 * channels * (graph.num_edges + 2 * nodes) + 8 * graph.num_edges
-    return Case(
-        f"propagation {nodes} nodes {graph.num_edges} entries {channels} channels", "cpu", times["ours"].ms,
-        times["ours"].spread_ms, "torch CSR and element-wise", times["peer"].ms, times["peer"].spread_ms,
-        times["peer"].ms / times["ours"].ms, peak_growth_mib(ours), peak_growth_mib(theirs),
-        1e3 * moved / limits.bytes_per_s / times["ours"].ms,
-    )  # fmt: skip
+    steps = {OURS: ours, "torch CSR and element-wise": theirs}
+    return bench.compare(name, steps, propagation_work(nodes, graph.num_edges, channels))
 
 
 def large_graph(nodes: int, entries: int) -> Graph:
@@ -205,24 +217,45 @@ def large_graph(nodes: int, entries: int) -> Graph:
     return scale_free(nodes, max(1, round((entries / nodes - 1) / 2)), features=1).graph.to_undirected()
 
 
-def peer_cases(quick: bool, root: Path | None, limits: Ceilings, told: Callable[[str], None]) -> Iterator[Case]:
-    """Run every comparison with a peer."""
-    rounds = 3 if quick else 9
+Plan = Callable[[Bench, str], list[Case]]
+
+
+def plans(quick: bool) -> dict[str, Plan]:
+    """Return every comparison by its name; nothing is loaded or timed before it is called."""
     names = ["citeseer"] if quick else ["cora", "citeseer"]
-    datasets = {name: load(name, split="public", root=root) for name in names}
-    for name, dataset in datasets.items():
-        for model in ("omega-gcn", "omega-gat"):
-            for layers in (2,) if quick else (2, 64):
-                if model == "omega-gat" and name != names[0]:
-                    continue
-                told(f"{model} on {name}, {layers} layers")
-                yield from training_cases(dataset, model, layers, rounds, limits)
-    first = datasets[names[0]]
-    told("many runs")
-    yield many_runs_case(first, 3 if quick else 10, min(rounds, 5))
-    yield company_case(first, 3 if quick else 10, rounds)
-    told("the cost of ω")
-    yield omega_cost_case(first, 2 * rounds)
-    told("a large propagation")
-    size = (10_000, 100_000, 64) if quick else (169_343, 2_500_000, 256)
-    yield propagation_case(*size, rounds, limits)
+    first, depths, runs = names[0], (2,) if quick else (2, 64), 3 if quick else 10
+    nodes, entries, channels = (10_000, 100_000, 64) if quick else (169_343, 2_500_000, 256)
+    training: dict[str, Plan] = {
+        f"train {model} {data} {layers} layers": partial(training_cases, data=data, model=model, layers=layers)
+        for data in names
+        for model in MODELS
+        for layers in depths
+        if model == "omega-gcn" or data == first
+    }
+    return training | {
+        f"epoch of {runs} runs, peers one after another, omega-gcn {first} 2 layers": partial(
+            many_runs_cases, data=first, runs=runs
+        ),
+        f"epoch of {runs} runs against 1, {first} 2 layers": partial(company_case, data=first, runs=runs),
+        f"omega learnt against fixed, {first} 16 layers": partial(omega_cost_case, data=first, layers=16),
+        f"propagation {nodes} nodes {entries} entries {channels} channels": partial(
+            propagation_case, nodes=nodes, entries=entries, channels=channels
+        ),
+    }
+
+
+def peer_cases(bench: Bench, chosen: Callable[[str], bool]) -> Iterator[Case]:
+    """Run every comparison whose name is chosen."""
+    for name, plan in plans(bench.quick).items():
+        if chosen(name):
+            bench.told(name)
+            yield from plan(bench, name)
+
+
+def quickest(cases: list[Case]) -> list[Case]:
+    """Return of each comparison with peers the row of the peer that took least time."""
+    best: dict[str, Case] = {}
+    for case in cases:
+        if not case.against_ourselves and case.peer_ms <= best.get(case.name, case).peer_ms:
+            best[case.name] = case
+    return list(best.values())

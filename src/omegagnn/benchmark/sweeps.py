@@ -22,6 +22,7 @@ class Sweep:
     name: str
     sizes: list[int]
     ms: list[float]
+    spread_ms: list[float]
     exponent: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -44,27 +45,32 @@ def _training(nodes: int, layers: int, runs: int = 1) -> Step:
 def _sweep(name: str, sizes: list[int], make: Callable[[int], Step], rounds: int) -> Sweep:
     times = time_in_turns({str(size): make(size) for size in sizes}, rounds)
     values = [times[str(size)].ms for size in sizes]
-    return Sweep(name, sizes, values, fitted_exponent([float(size) for size in sizes], values))
+    spread = [times[str(size)].spread_ms for size in sizes]
+    return Sweep(name, sizes, values, spread, fitted_exponent([float(size) for size in sizes], values))
 
 
-def sweeps(quick: bool, told: Callable[[str], None]) -> list[Sweep]:
-    """Run every sweep; sizes are such that the work, not the call, is what is timed."""
-    rounds = 3 if quick else 7
+def plans(quick: bool) -> dict[str, tuple[list[int], Callable[[int], Step]]]:
+    """Return every sweep by its name; sizes are such that the work, not the call, is what is timed."""
     far = 2 if quick else 4
-    plans: list[tuple[str, list[int], Callable[[int], Step]]] = [
-        ("propagation against entries (50,000 nodes, 64 channels)", [250_000 * 2**k for k in range(far)],
-         lambda entries: _propagation(50_000, entries, 64)),
-        ("propagation against channels (50,000 nodes, 500,000 entries)", [32 * 2**k for k in range(far)],
-         lambda channels: _propagation(50_000, 500_000, channels)),
-        ("training step against nodes (11 entries a node, 4 layers)", [10_000 * 2**k for k in range(far)],
-         lambda nodes: _training(nodes, 4)),
-        ("training step against layers (10,000 nodes)", [4 * 2**k for k in range(far)],
-         lambda layers: _training(10_000, layers)),
-        ("training step against runs (3,000 nodes, 2 layers)", [2 * 2**k for k in range(far)],
-         lambda runs: _training(3_000, 2, runs)),
-    ]  # fmt: skip
+    return {
+        "propagation against entries (50,000 nodes, 64 channels)": (
+            [250_000 * 2**k for k in range(far)], lambda entries: _propagation(50_000, entries, 64)),
+        "propagation against channels (50,000 nodes, 500,000 entries)": (
+            [32 * 2**k for k in range(far)], lambda channels: _propagation(50_000, 500_000, channels)),
+        "training step against nodes (11 entries a node, 4 layers)": (
+            [10_000 * 2**k for k in range(far)], lambda nodes: _training(nodes, 4)),
+        "training step against layers (10,000 nodes)": (
+            [4 * 2**k for k in range(far)], lambda layers: _training(10_000, layers)),
+        "training step against runs (3,000 nodes, 2 layers)": (
+            [2 * 2**k for k in range(far)], lambda runs: _training(3_000, 2, runs)),
+    }  # fmt: skip
+
+
+def sweeps(quick: bool, told: Callable[[str], None], chosen: Callable[[str], bool]) -> list[Sweep]:
+    """Run every sweep whose name is chosen."""
     found = []
-    for name, sizes, make in plans:
-        told(name)
-        found.append(_sweep(name, sizes, make, rounds))
+    for name, (sizes, make) in plans(quick).items():
+        if chosen(name):
+            told(name)
+            found.append(_sweep(name, sizes, make, 3 if quick else 7))
     return found

@@ -63,7 +63,7 @@ class _Verbs(HelpfulGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Read the verb's file, then let the framework find the command."""
         if args and args[0] in VERBS:
-            self.commands[args[0]] = _load_verb(args[0])
+            self.commands[args[0]] = load_verb(args[0])
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -134,7 +134,8 @@ def _options(
     """Options before the verb; `main` has taken ``--debug`` off the line already, it stands here for the help."""
 
 
-def _load_verb(name: str) -> Any:
+def load_verb(name: str) -> Any:
+    """Read a verb's file and return its command."""
     command = get_command(import_module(f"omegagnn.cli.{name}").app)
     command.name = name
     command.help = command.help or VERBS[name]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omegagnn.data.audit import Audit
+    from omegagnn.data.own.schema import Schema
 
 Task = Literal["node", "inductive", "graph"]
 
@@ -58,6 +59,7 @@ class Dataset:
     feature_names: tuple[str, ...] = ()
     node_ids: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = field(default=())
+    schema: Schema | None = None  # how a user's own columns were coded; stored beside the data set, never in its file
 
     @property
     def num_nodes(self) -> int:

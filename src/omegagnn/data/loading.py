@@ -36,7 +36,9 @@ def load(name: str, split: str | None = None, root: str | Path | None = None) ->
     if entry is None:
         if arguments or not is_plain_name(short) or not own_path(short, root).is_file():
             find(name)  # says what there is instead
-        dataset = load_dataset(own_path(short, root))
+        from omegagnn.data.own.store import load_stored
+
+        dataset = load_stored(own_path(short, root))
         return dataset if split is None else dataset.with_splits(choose_splits(dataset, split))
     if arguments and entry.make is None:
         raise WrongUse(f"{entry.name} takes no arguments: ask for {entry.name!r}, and give the split apart.")

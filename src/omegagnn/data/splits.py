@@ -133,6 +133,20 @@ def from_column(name: str, values: Sequence[Any]) -> Split:
     return Split(name, *(torch.tensor(items, dtype=torch.long) for items in parts.values()))
 
 
+def held_out(items: Integers, classes: Integers, share: float, seed: int) -> tuple[Integers, Integers]:
+    """Divide items into those that train and those that validate: of each class `share` of its items, rounded, validate.
+
+    Of a class of several items at least one validates and at least one trains; a class of one item trains.
+    """
+    train, val = [], []
+    for number in np.unique(classes):
+        order = _shuffled(items[classes == number], "held-out", seed, int(number))
+        count = min(max(1, round(share * len(order))), len(order) - 1)
+        val.append(order[:count])
+        train.append(order[count:])
+    return np.sort(np.concatenate(train)), np.sort(np.concatenate(val))
+
+
 # ---------------------------------------------------------------------------------------------------------------- draws
 
 Draw = Callable[[str, int, int], tuple[Integers, Integers, Integers]]

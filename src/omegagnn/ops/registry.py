@@ -50,7 +50,13 @@ def fused_twin(device_type: str) -> ModuleType | None:
     if importlib.util.find_spec(needs) is None:
         warnings.warn(f"{needs} is not installed: ops on {device_type} run in plain torch, slower.", stacklevel=2)
         return None
-    return importlib.import_module(module)
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        warnings.warn(
+            f"{needs} cannot be imported ({error}): ops on {device_type} run in plain torch, slower.", stacklevel=2
+        )
+        return None
 
 
 def backend_for(x: Tensor) -> ModuleType:

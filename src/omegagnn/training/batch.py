@@ -25,6 +25,14 @@ RATES: dict[GroupName, tuple[str, str]] = {
 }
 
 
+def arithmetic(precision: str, device: torch.device) -> Any:
+    """Return the context in which networks of a precision compute on a device."""
+    if precision == "bfloat16":
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    return torch.autocast(device.type, enabled=False)
+
+
 class DivergenceError(OmegaError):
     """The loss of a run became NaN or infinite."""
 
@@ -90,7 +98,7 @@ class RunBatch:
         """Train all active runs for an epoch, measure them, keep what is best, stop who has waited too long."""
         self.epoch += 1
         factor = self.config.training.rate_factor(self.epoch)
-        with self._precision():
+        with arithmetic(self.config.training.precision, self.device):
             self.task.train_epoch(
                 self.net, self.operator, self.seeds, self.epoch, lambda losses: self._step(losses, factor)
             )
@@ -99,12 +107,6 @@ class RunBatch:
         self.metrics = measured.cpu()
         self._keep_best(measured)
         self._stop_waiting()
-
-    def _precision(self) -> Any:
-        if self.config.training.precision == "bfloat16":
-            return torch.autocast(self.device.type, dtype=torch.bfloat16)
-        torch.backends.cuda.matmul.allow_tf32 = self.config.training.precision == "tf32"
-        return torch.autocast(self.device.type, enabled=False)
 
     def _step(self, losses: Tensor, factor: float) -> None:
         self.adam.zero_grad()

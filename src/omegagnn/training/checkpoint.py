@@ -49,6 +49,18 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise OmegaError(f"{path} is damaged or not a safetensors file ({error}): restore it or train again.") from None
 
 
+def read_rows(path: Path, prefix: str, rows: slice) -> dict[str, Tensor]:
+    """Read some rows of the tensors whose names begin with `prefix`, which their keys then lack."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118
+            return {name[len(prefix) :]: file.get_slice(name)[rows] for name in names}
+    except FileNotFoundError:
+        raise OmegaError(f"There is no file {path}: the run saved nothing yet.") from None
+    except (SafetensorError, OSError) as error:
+        raise OmegaError(f"{path} is damaged or not a safetensors file ({error}): restore it or train again.") from None
+
+
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with open(path, "rb") as file:

@@ -23,6 +23,7 @@ from omegagnn.training.config import RunConfig, parse_config
 from omegagnn.training.environment import describe, one_thread_where_it_wins, peak_mib
 from omegagnn.training.journal import Journal, Member
 from omegagnn.training.memory import explain_out_of_memory, runs_at_once
+from omegagnn.training.signature import Signature
 from omegagnn.training.tasks import make_task
 
 CHECKPOINT, MODEL, CONFIG = "checkpoint.safetensors", "model.safetensors", "config.json"
@@ -177,6 +178,7 @@ class Trainer:
             self.at_once = json.loads(file.read_text(encoding="utf-8"))["runs_at_once"]
             return
         self.at_once = self._chunk_size()
+        Signature.of(self.plan.dataset).save(self.folder)
         facts = {
             "config": self.plan.config.model_dump(mode="json"),
             "preset": self.plan.preset,

@@ -8,25 +8,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from omegagnn.data import choose_splits as splits_of
 from omegagnn.data import load
 from omegagnn.data.dataset import Dataset, Split
-from omegagnn.errors import WrongUse
+from omegagnn.errors import DataError, WrongUse
 from omegagnn.nn.groups import Grouped
-from omegagnn.training.build import build_net, check_model
+from omegagnn.training.build import check_model
 from omegagnn.training.checkpoint import read_tensors
 from omegagnn.training.config import RunConfig, parse_config
 from omegagnn.training.engine import CONFIG, MODEL, Plan, Progress, Trainer
 from omegagnn.training.environment import choose_device
+from omegagnn.training.evaluation import Evaluation, evaluate, kept_rule
 from omegagnn.training.journal import Journal
 from omegagnn.training.metrics import Summary, summarise
+from omegagnn.training.prediction import Predictor, Source
 from omegagnn.training.presets.preset import Preset, read_preset
 from omegagnn.training.presets.settle import settle
 from omegagnn.training.protocol import Curve, Outcome, optimism_gap, protocol
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def runs_folder(folder: Path | str | None = None) -> Path:
@@ -82,18 +88,28 @@ class Result:
     def _weights(self) -> dict[str, torch.Tensor]:
         return read_tensors(self.folder / MODEL)[0]
 
+    @cached_property
+    def predictor(self) -> Predictor:
+        """The trained networks at work on any graph that fits them."""
+        return Predictor.open(self.folder)
+
     def network(self, member: int = 0, rule: str = "honest") -> Grouped:
         """Return the network of one member with its best weights, as a batch of one run."""
-        prefix = f"{rule}/"
-        state = {n[len(prefix) :]: t[member : member + 1] for n, t in self._weights.items() if n.startswith(prefix)}
-        state.pop("epoch")
-        sizes = self.facts
-        net = build_net(self.config.model, sizes["features"], sizes["classes"], self.row["task"], torch.tensor([0]))
-        with torch.no_grad():
-            named = {**dict(net.named_parameters()), **dict(net.named_buffers())}
-            for name, tensor in named.items():
-                tensor.copy_(state[name])
-        return net.eval()
+        return self.predictor.network(member, rule)
+
+    def predict(self, graph: Source, member: int | None = None, data_root: Path | str | None = None) -> pd.DataFrame:
+        """Return predictions for a graph with ids and class names: ``id``, ``predicted``, ``p(CLASS)`` for each class.
+
+        Args:
+            graph: a `Dataset`, a name, a folder or file, or data frames ``(nodes, edges)``; labels are not looked at.
+            member: one member; None takes the mean of the probabilities of all.
+            data_root: where data sets lie.
+        """
+        return self.predictor.table(graph, member, kept_rule(self), data_root=data_root)
+
+    def evaluate(self, data: Source = None, **options: Any) -> Evaluation:
+        """Recompute scores on the run's own data or on `data`; the options are those of `omegagnn.training.evaluation`."""
+        return evaluate(self, data, **options)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -169,7 +185,11 @@ def make_plan(
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if not numbers:
         raise WrongUse("At least one seed is needed.")
-    pairs = [(seed, split) for split in choose_splits(dataset, splits) for seed in numbers]
+    chosen = choose_splits(dataset, splits)
+    for split in chosen:
+        if not split.test.numel():
+            raise DataError(f"Split {split.name!r} of {dataset.name} has no test items: choose another split.")
+    pairs = [(seed, split) for split in chosen for seed in numbers]
     name, digest = (None, None) if preset is None else (preset.name, preset.hash)
     return Plan(config, dataset, [s for s, _ in pairs], [p for _, p in pairs], (), name, protocol_name, digest)
 
@@ -205,7 +225,8 @@ def fit(
     values = {key.replace("__", "."): value for key, value in settings.items()}
     config = settle(dataset.name if isinstance(dataset, Dataset) else dataset, chosen, config, values)
     if isinstance(dataset, Dataset):
-        data, config = dataset, config.with_values({"data.name": dataset.name})
+        wanted, config = config.data.split, config.with_values({"data.name": dataset.name})
+        data = dataset if wanted is None else dataset.with_splits(splits_of(dataset, wanted))
     else:
         data = load(config.data.name, split=config.data.split, root=data_root)
     if seeds is None:

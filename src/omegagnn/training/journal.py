@@ -215,6 +215,15 @@ class Journal:
         """Return every recorded epoch of a run, by member and epoch."""
         return self._read("SELECT * FROM epochs WHERE run = ? ORDER BY member, epoch", (run,))
 
+    def epoch(self, run: str, member: int, epoch: int) -> dict[str, Any]:
+        """Return what was recorded of one epoch of one member."""
+        rows = self._read("SELECT * FROM epochs WHERE run = ? AND member = ? AND epoch = ?", (run, member, epoch))
+        if not rows:
+            raise OmegaError(
+                f"The journal has no epoch {epoch} of member {member} of {run}: restore it or train again."
+            )
+        return rows[0]
+
     def artefacts(self, run: str) -> list[dict[str, Any]]:
         """Return the files of a run."""
         return self._read("SELECT * FROM artefacts WHERE run = ? ORDER BY name", (run,))

@@ -56,11 +56,18 @@ class TrainingTask(ABC):
 
     def __init__(self, dataset: Dataset, config: DataConfig, splits: Sequence[Split], dtype: torch.dtype) -> None:
         """Prepare features, graph, labels and the weights of each item in each part of each run's split."""
-        self.dataset, self.dtype, self.splits = dataset, dtype, splits
+        self.dataset, self.dtype = dataset, dtype
         self.features = prepare_features(dataset, config, dtype)
         self.graph = prepare_graph(dataset, config)
         self.labels = dataset.labels if not dataset.is_multilabel else dataset.labels.to(dtype)
-        self.weights = torch.stack([self._split_weights(split) for split in splits])  # [R, 3, items]
+        self.use_splits(splits)
+
+    def use_splits(self, splits: Sequence[Split]) -> None:
+        """Measure by other splits, one a run; without any a task computes outputs only."""
+        self.splits = splits
+        weights = [self._split_weights(split) for split in splits]
+        empty = torch.zeros(0, 3, self.labels.size(0), dtype=self.dtype)
+        self.weights = (torch.stack(weights) if weights else empty).to(self.labels.device)  # [R, 3, items]
 
     @property
     def in_channels(self) -> int:
@@ -98,15 +105,15 @@ class TrainingTask(ABC):
         items = self.labels.size(0)
         weights = torch.zeros(3, items, dtype=self.dtype)
         for row, (name, part) in enumerate(zip(("training", "validation", "test"), self._parts(split), strict=True)):
-            if not part.numel():
+            if not part.numel() and name != "test":
                 raise DataError(
                     f"Split {split.name!r} of {self.dataset.name} has no {name} items: choose another split."
                 )
-            weights[row, part] = 1.0 / part.numel()
+            weights[row, part] = 1.0 / max(1, part.numel())
         return weights
 
-    def _measure(self, logits: Tensor) -> Tensor:
-        """Return loss and score of each part of each run, ``[R, 3, 2]``."""
+    def measure(self, logits: Tensor) -> Tensor:
+        """Return loss and score of each part of each run, ``[R, 3, 2]``; NaN where a part is empty."""
         if self.dataset.is_multilabel:
             loss = weighted_sums(binary_nll(logits, self.labels), self.weights)
             present = (self.weights > 0).to(self.dtype)
@@ -118,7 +125,8 @@ class TrainingTask(ABC):
             # Whole numbers add up exactly in any order, so an accuracy is exact.
             hits, sizes = weighted_sums(correct, (self.weights > 0).to(self.dtype)), (self.weights > 0).sum(-1)
             score = hits / sizes
-        return torch.stack([loss, score], dim=-1)
+        absent = ~(self.weights > 0).any(-1, keepdim=True)
+        return torch.stack([loss, score], dim=-1).masked_fill(absent, torch.nan)
 
     def _losses(self, logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """Return the training loss of each run, ``[R]``."""
@@ -137,7 +145,7 @@ class TrainingTask(ABC):
     def evaluate(self, net: Grouped, graph: Graph) -> Tensor:
         """Return loss and score of each part of each run, ``[R, 3, 2]``."""
         net.eval()
-        return self._measure(self.logits(net, graph).to(self.dtype))
+        return self.measure(self.logits(net, graph).to(self.dtype))
 
 
 class NodeTask(TrainingTask):

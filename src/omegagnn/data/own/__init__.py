@@ -12,7 +12,7 @@ from __future__ import annotations
 from omegagnn.data.own.arrays import from_scipy
 from omegagnn.data.own.build import from_pandas, import_tables
 from omegagnn.data.own.networks import from_networkx
-from omegagnn.data.own.predictions import write_predictions
+from omegagnn.data.own.predictions import item_ids, prediction_table, write_predictions
 from omegagnn.data.own.schema import Recipe, Schema
 from omegagnn.data.own.store import check_name, load_own, own_names, read_source, store
 from omegagnn.data.pyg import from_pyg
@@ -26,8 +26,10 @@ __all__ = [
     "from_pyg",
     "from_scipy",
     "import_tables",
+    "item_ids",
     "load_own",
     "own_names",
+    "prediction_table",
     "read_source",
     "store",
     "write_predictions",

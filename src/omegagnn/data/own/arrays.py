@@ -51,7 +51,9 @@ def from_scipy(
     return _dataset(graph, arrays, "the arrays", Recipe(node_features=node_features), None, name)[0]
 
 
-def import_npz(path: Path, recipe: Recipe, schema: Schema | None = None, name: str = "own") -> tuple[Dataset, Schema]:
+def import_npz(
+    path: Path, recipe: Recipe, schema: Schema | None = None, name: str = "own", labels: bool = True
+) -> tuple[Dataset, Schema]:
     """Return the data set in an npz file of arrays.
 
     Read are ``edge_index [2, E]`` or ``edges [E, 2]`` with ``edge_weight``, or a CSR matrix (``adj_indptr``,
@@ -63,6 +65,8 @@ def import_npz(path: Path, recipe: Recipe, schema: Schema | None = None, name: s
     for alias in (*_FEATURES, *_LABELS):
         if alias in arrays:
             arrays.setdefault("features" if alias in _FEATURES else "labels", arrays[alias])
+    if not labels:
+        arrays.pop("labels", None)
     return _dataset(_graph(arrays, path.name, bool(recipe.directed)), arrays, path.name, recipe, schema, name)
 
 
@@ -165,7 +169,7 @@ def _dataset(
     if schema is None:
         mark = "" if raw is not None else fingerprint(kind, ids, graph)
         schema = Schema(recipe, class_names=class_names, fingerprint=mark, width=width)
-    return dataset, schema
+    return replace(dataset, schema=schema), schema
 
 
 def _features(raw: Any, n: int, label: str) -> sp.csr_array[Any] | npt.NDArray[np.float32]:

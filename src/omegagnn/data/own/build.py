@@ -42,6 +42,7 @@ def import_tables(
     recipe: Recipe | None = None,
     schema: Schema | None = None,
     name: str = "own",
+    labels: bool = True,
 ) -> tuple[Dataset, Schema]:
     """Return the data set that the tables describe, and the schema by which it was coded.
 
@@ -53,6 +54,7 @@ def import_tables(
         schema: the schema of an earlier import, to code a changed graph in the same way; it brings its recipe, and labels
             and splits may be absent.
         name: the name of the data set.
+        labels: whether to read labels where there are some; without, their column is not looked at.
     """
     recipe = schema.recipe if schema is not None else (recipe or Recipe())
     columns, pieces = read_pieces(edges, "edges", recipe.separator)
@@ -61,17 +63,14 @@ def import_tables(
     )
     ends = endpoint_columns(columns, recipe, label_of_edges)
     if nodes is None:
-        listed = list(pieces)
-        table, pieces = nodes_from_edges(listed, *ends), iter(listed)
-        recipe = replace(recipe, id="id", features=() if recipe.features is None else recipe.features)
+        table, pieces = nodes_from_edges(listed := list(pieces), *ends), iter(listed)
+        recipe = replace(recipe, id="id", features=recipe.features or ())
     else:
         table = read_table(nodes, "nodes", recipe.separator)
-    if len(table) == 0:
-        raise DataError(f"{table.label} has no nodes: write one row for each node.")
     recipe = _resolved(recipe, table, ends, is_many=graphs is not None)
     index = NodeIndex(table, str(recipe.id), recipe.graph)
     grouping = None if graphs is None else _group(table, read_table(graphs, "graphs", recipe.separator), recipe)
-    labels, class_names, splits = _targets(table if grouping is None else grouping.table, recipe, schema)
+    target, class_names, splits = _targets(table if grouping is None else grouping.table, recipe, schema, labels)
     coding = schema or replace(Schema.of(table, _feature_columns(table, recipe), recipe), class_names=class_names)
     graph = read_edges(pieces, index, len(table), ends, recipe)
     features, ids = coding.encode(table), index.ids
@@ -87,18 +86,21 @@ def import_tables(
         task="node" if grouping is None else "graph",
         graph=graph,
         features=features,
-        labels=labels,
+        labels=target,
         splits=splits,
         ptr=None if grouping is None else grouping.ptr,
         class_names=class_names,
         feature_names=names,
         node_ids=ids,
     )
-    return replace(dataset, warnings=_warnings(dataset, coding)), coding
+    warnings = _warnings(dataset, coding) if schema is None else _warnings_of_a_changed_graph(dataset, coding, table)
+    return replace(dataset, warnings=warnings, schema=coding), coding
 
 
 def _resolved(recipe: Recipe, table: Table, ends: tuple[str, str], is_many: bool) -> Recipe:
     """Return the recipe with every rule replaced by the column it leads to, so that a changed graph is read alike."""
+    if len(table) == 0:
+        raise DataError(f"{table.label} has no nodes: write one row for each node.")
     refuse_for_many_graphs(recipe.node_features if is_many else None)
     graph = (recipe.graph or GRAPH_COLUMN) if is_many else None
     if recipe.graph is not None and not is_many:
@@ -134,9 +136,12 @@ def _feature_columns(table: Table, recipe: Recipe) -> tuple[str, ...]:
     return chosen
 
 
-def _targets(table: Table, recipe: Recipe, schema: Schema | None) -> tuple[Tensor, tuple[str, ...], tuple[Split, ...]]:
+def _targets(
+    table: Table, recipe: Recipe, schema: Schema | None, wanted: bool
+) -> tuple[Tensor, tuple[str, ...], tuple[Split, ...]]:
     known = () if schema is None else schema.class_names
-    lacks_label = recipe.label is None or (schema is not None and recipe.label not in table.columns)
+    absent = schema is not None and recipe.label not in table.columns
+    lacks_label = recipe.label is None or not wanted or absent
     if lacks_label or recipe.label is None:
         if recipe.split and schema is None:
             raise WrongUse(f"The split column {recipe.split[0]!r} needs labels: name their column with --label.")
@@ -213,6 +218,20 @@ def _warnings(dataset: Dataset, schema: Schema) -> tuple[str, ...]:
     if unlabelled:
         items = "nodes" if dataset.task == "node" else "graphs"
         told.append(f"{unlabelled:,} of {dataset.labels.size(0):,} {items} have no label and are in no split.")
+    if dataset.graph.num_edges == 0:
+        told.append("The graph has no edges.")
+    return tuple(told)
+
+
+def _warnings_of_a_changed_graph(dataset: Dataset, schema: Schema, table: Table) -> tuple[str, ...]:
+    """What a user should know about a graph that was coded as an earlier one."""
+    told: list[str] = []
+    recipe = schema.recipe
+    if recipe.features is None:  # the first import took every column, so one that it did not see is new
+        used = {recipe.id, recipe.graph, recipe.label, *recipe.split, *(column.name for column in schema.columns)}
+        new = [column for column in table.columns if column not in used]
+        if new:
+            told.append(f"The columns {', '.join(new)} of {table.label} are new to the schema and were left out.")
     if dataset.graph.num_edges == 0:
         told.append("The graph has no edges.")
     return tuple(told)

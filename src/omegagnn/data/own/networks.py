@@ -30,7 +30,12 @@ def from_networkx(graph: nx.Graph, name: str = "own", **recipe: Any) -> Dataset:
 
 
 def import_network(
-    graph: nx.Graph, label: str, recipe: Recipe, schema: Schema | None = None, name: str = "own"
+    graph: nx.Graph,
+    label: str,
+    recipe: Recipe,
+    schema: Schema | None = None,
+    name: str = "own",
+    labels: bool = True,
 ) -> tuple[Dataset, Schema]:
     """Return data set and schema of a NetworkX graph that errors call `label`."""
     nodes = pd.DataFrame.from_dict(dict(graph.nodes(data=True)), orient="index")
@@ -49,7 +54,7 @@ def import_network(
     if recipe.id != ID:
         nodes, edges = _renamed(nodes, edges, str(recipe.id), label)
     tables = (Table(nodes, f"{label} (nodes)"), Table(edges, f"{label} (edges)"))
-    return import_tables(*tables, recipe=recipe, schema=schema, name=name)
+    return import_tables(*tables, recipe=recipe, schema=schema, name=name, labels=labels)
 
 
 def read_network(path: Path) -> nx.Graph:

@@ -30,9 +30,16 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def read_source(
-    source: str | Path, recipe: Recipe | None = None, schema: Schema | None = None, name: str = "own"
+    source: str | Path,
+    recipe: Recipe | None = None,
+    schema: Schema | None = None,
+    name: str = "own",
+    labels: bool = True,
 ) -> tuple[Dataset, Schema]:
-    """Read a folder of tables or one file; with a `schema`, code it as an earlier import was coded."""
+    """Read a folder of tables or one file; with a `schema`, code it as an earlier import was coded.
+
+    Without `labels` those that are there are not looked at, whatever they say.
+    """
     path, recipe = Path(source), recipe or Recipe()
     suffix = path.suffix.lower()
     if path.is_dir():
@@ -41,15 +48,16 @@ def read_source(
             raise DataError(
                 f"{path} has no table of edges: put edges.csv there, with nodes.csv and perhaps graphs.csv beside it."
             )
-        return import_tables(nodes, edges, graphs, recipe, schema, name)
+        return import_tables(nodes, edges, graphs, recipe, schema, name, labels)
     if not path.exists():
         raise DataError(f"There is no file or folder {path}: check the path.")
     if suffix == ".npz":
-        return import_npz(path, recipe, schema, name)
+        return import_npz(path, recipe, schema, name, labels)
     if suffix in (".graphml", ".gml"):
-        return import_network(read_network(path), path.name, schema.recipe if schema else recipe, schema, name)
+        network = read_network(path)
+        return import_network(network, path.name, schema.recipe if schema else recipe, schema, name, labels)
     if suffix in HEADERLESS or path.name.lower().endswith(TABLE_SUFFIXES):
-        return import_tables(None, path, None, recipe, schema, name)
+        return import_tables(None, path, None, recipe, schema, name, labels)
     raise WrongUse(
         f"{path} has an ending that is not known: give a folder of tables, or a file .npz, .graphml, .gml, .csv, .tsv, "
         f".parquet or {', '.join(HEADERLESS)}."
@@ -100,7 +108,14 @@ def load_own(name: str, root: str | Path | None = None) -> tuple[Dataset, Schema
     folder = own_path(name, root).parent
     if not (folder / DATASET_FILE).is_file():
         raise WrongUse(f"There is no imported data set {name!r} in {folder.parent}: see `omegagnn data list`.")
-    return replace(load_dataset(folder / DATASET_FILE), name=name), Schema.load(folder / SCHEMA_FILE)
+    schema = Schema.load(folder / SCHEMA_FILE)
+    return replace(load_dataset(folder / DATASET_FILE), name=name, schema=schema), schema
+
+
+def load_stored(path: Path) -> Dataset:
+    """Return the data set of an npz file that `store` wrote, with the schema that lies beside it."""
+    dataset, schema = load_dataset(path), path.with_name(SCHEMA_FILE)
+    return replace(dataset, schema=Schema.load(schema)) if schema.is_file() else dataset
 
 
 def own_names(root: str | Path | None = None) -> tuple[str, ...]:
