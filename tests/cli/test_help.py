@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omegagnn.cli import main
-from omegagnn.cli.frame import _application, _load_verb
+from omegagnn.cli.frame import _application, load_verb
 from omegagnn.cli.verbs import VERBS
 
 
@@ -18,7 +18,7 @@ def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
         yield from commands(below, (*path, name))
 
 
-ALL = [((), _application()), *(found for name in VERBS for found in commands(_load_verb(name), (name,)))]
+ALL = [((), _application()), *(found for name in VERBS for found in commands(load_verb(name), (name,)))]
 
 
 @pytest.mark.parametrize(("path", "command"), ALL, ids=[" ".join(("omegagnn", *path)) for path, _ in ALL])
