@@ -49,6 +49,7 @@ def blocks_of(page: str) -> list[Block]:
 def run(page: Path) -> None:
     """Run every block that can be run."""
     names: dict[str, Any] = {"__name__": "__main__"}
+    sys.path.insert(0, "")  # a page's Python may import the files that the page wrote, as in an interactive session
     for block in blocks_of(page.read_text(encoding="utf-8")):
         if not block.runs:
             continue
