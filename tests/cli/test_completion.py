@@ -78,6 +78,8 @@ def test_verbs_options_and_names_are_completed(
     assert sorted(ask("runs", "show", "karate")) == runs  # type: ignore[operator]
     assert len(runs) == 2
     assert ask("train", "--resume", "la") == ["last"]  # type: ignore[operator]
+    assert ask("diagnose", runs[0]) == [runs[0]]  # type: ignore[operator]
+    assert ask("predict", "last", "--graph", "citeseer") == ["citeseer"]  # type: ignore[operator]
 
 
 def test_without_a_journal_no_run_is_offered_and_none_is_made(offered: object, tmp_path: Path) -> None:

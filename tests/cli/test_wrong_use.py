@@ -52,6 +52,16 @@ USES: list[tuple[str, int, str]] = [
     ("data import --name zoo", 2, "Name either a folder or file to import"),
     ("data import nowhere --name zoo", 1, "There is no file or folder nowhere"),
     ("bench --threads 0", 2, "Invalid value for '--threads'"),
+    ("evaluate last", 2, "There is no journal in"),
+    ("evaluate last --member -1", 2, "Invalid value for '--member'"),
+    ("predict last --graph zoo", 2, "Missing option '--out'"),
+    ("predict last --graph zoo --out p.csv", 2, "There is no journal in"),
+    ("diagnose last --out picture.pdf", 2, "picture.pdf must end in .svg or .png"),
+    ("diagnose last --data cora", 2, "--data belongs to a model of your own"),
+    ("diagnose model.py", 2, "'model.py' names no function: write FILE.py:FACTORY"),
+    ("diagnose model.py:make", 2, "There is no file model.py"),
+    ("explore --out page.pdf", 2, "--out page.pdf is no name for a page"),
+    ("doctor now", 2, "unexpected extra argument"),
 ]
 
 
@@ -86,6 +96,10 @@ def test_wrong_use_is_one_sentence(
         ("runs export --format tensorboard --run nothing events", "There is no run 'nothing'"),
         ("train --resume last", "is done already"),
         ("train --resume nothing", "There is no run 'nothing'"),
+        ("predict last --graph nowhere/ --out p.csv", "There is no file or folder nowhere/: check the path"),
+        ("predict last --graph nodes.csv --out p.csv", "There is no file or folder nodes.csv"),
+        ("predict last --graph karat --out p.csv", "There is no data set 'karat': did you mean karate"),
+        ("diagnose last --member 5", "has members 0 to 0, not 5"),
     ],
 )
 def test_wrong_use_beside_a_run(
@@ -103,4 +117,4 @@ def test_wrong_use_beside_a_run(
 
 def test_every_verb_has_wrong_uses_of_its_own() -> None:
     assert len(USES) >= 20
-    assert {line.split()[0] for line, _, _ in USES} >= {"train", "presets", "runs", "data", "bench"} & set(VERBS)
+    assert {line.split()[0] for line, _, _ in USES} >= set(VERBS)

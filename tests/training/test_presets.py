@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from tiny import node_dataset
+from train_presets import DIVERGE
 
 from omegagnn import fit
 from omegagnn.data import find
@@ -90,6 +91,15 @@ def test_tuned_presets_are_what_the_studies_chose() -> None:
         .model_copy(update={"data": job.data})
         .model_dump()
     )
+
+
+def test_the_committed_outcome_of_the_slow_test_is_of_these_presets() -> None:
+    outcome = json.loads((ROOT / "results" / "presets_train.json").read_text(encoding="utf-8"))
+    assert {row["preset"]: row["hash"] for row in outcome["presets"]} == {
+        name: read_preset(name).hash for name in preset_names()
+    }, "run python tests/training/train_presets.py results/presets_train.json"
+    assert {row["preset"] for row in outcome["presets"] if row["outcome"] != "trained"} == DIVERGE
+    assert all(row["epochs"] == 3 for row in outcome["presets"] if row["outcome"] == "trained")
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:

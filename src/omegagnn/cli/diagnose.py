@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from omegagnn.cli.completion import dataset_names, run_names
 from omegagnn.cli.console import note, show, show_json, show_table
 from omegagnn.cli.frame import AsJson, DataRoot, verb_app
+from omegagnn.cli.runs import RunsDir
 from omegagnn.errors import WrongUse
 
 if TYPE_CHECKING:
@@ -31,19 +33,22 @@ def diagnose(
     subject: Annotated[
         str,
         typer.Argument(
-            metavar="RUN|FILE.py:FACTORY", help="A run (its name, its beginning, or 'last') or a model of your own."
+            metavar="RUN|FILE.py:FACTORY",
+            help="A run (its name, its beginning, or 'last') or a model of your own.",
+            autocompletion=run_names,
         ),
     ],
     member: Annotated[int | None, typer.Option(help="One member of a run [default: all where cheap, else 0].")] = None,
-    data: Annotated[str | None, typer.Option(help="Data set for a model of your own [default: citeseer].")] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(help="Data set for a model of your own [default: citeseer].", autocompletion=dataset_names),
+    ] = None,
     split: Annotated[str | None, typer.Option(help="Split whose training labels are used.")] = None,
     weights: Annotated[
         Path | None, typer.Option(help="Weights of your model, .safetensors [default: untrained].")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the picture: .svg, or .png with the extra 'plots'.")] = None,
-    runs_dir: Annotated[
-        Path | None, typer.Option("--runs-dir", help="Where runs are kept [default: $OMEGAGNN_RUNS, else ./runs].")
-    ] = None,
+    runs_dir: RunsDir = None,
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:

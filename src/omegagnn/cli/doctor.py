@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
 from omegagnn.cli.console import note, show, show_json
 from omegagnn.cli.frame import AsJson, DataRoot, verb_app
+from omegagnn.cli.runs import RunsDir
 
 app = verb_app()
 
 
 @app.command()
 def doctor(
-    runs_dir: Annotated[
-        Path | None, typer.Option("--runs-dir", help="Where runs are kept [default: $OMEGAGNN_RUNS, else ./runs].")
-    ] = None,
+    runs_dir: RunsDir = None,
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:

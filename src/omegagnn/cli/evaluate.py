@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omegagnn.cli.completion import dataset_names, protocol_names
 from omegagnn.cli.console import show, show_json, show_table
 from omegagnn.cli.frame import AsJson, DataRoot, verb_app
 from omegagnn.cli.runs import Run, RunsDir, open_journal
@@ -24,7 +25,11 @@ def evaluate(
     run: Run,
     data: Annotated[
         str | None,
-        typer.Option(metavar="NAME|FOLDER|FILE", help="Other data that fits the model [default: the run's own]."),
+        typer.Option(
+            metavar="NAME|FOLDER|FILE",
+            help="Other data that fits the model [default: the run's own].",
+            autocompletion=dataset_names,
+        ),
     ] = None,
     part: Annotated[
         str | None,
@@ -32,7 +37,10 @@ def evaluate(
     ] = None,
     split: Annotated[str | None, typer.Option(help="Split of other data, such as ratio:0.6,0.2.")] = None,
     protocol: Annotated[
-        str | None, typer.Option(help="Rule whose weights are measured: honest or validation-accuracy.")
+        str | None,
+        typer.Option(
+            help="Rule whose weights are measured: honest or validation-accuracy.", autocompletion=protocol_names
+        ),
     ] = None,
     member: Annotated[int | None, typer.Option(min=0, help="One member alone, counted from 0.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda [default: a GPU where there is one].")] = None,

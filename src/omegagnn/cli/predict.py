@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from omegagnn.cli.completion import dataset_names, protocol_names, run_names
 from omegagnn.cli.console import note, show, show_json
 from omegagnn.cli.frame import AsJson, DataRoot, verb_app
 from omegagnn.cli.runs import RunsDir, open_journal
@@ -19,12 +20,17 @@ app = verb_app()
 
 @app.command()
 def predict(
-    run: Annotated[str, typer.Argument(help="Name of a run, its beginning, 'last', or the folder of a run.")],
+    run: Annotated[
+        str,
+        typer.Argument(help="Name of a run, its beginning, 'last', or the folder of a run.", autocompletion=run_names),
+    ],
     *,
     graph: Annotated[
         str,
         typer.Option(
-            metavar="NAME|FOLDER|FILE", help="Graph to predict on: a data set, or files as for `data import`."
+            metavar="NAME|FOLDER|FILE",
+            help="Graph to predict on: a data set, or files as for `data import`.",
+            autocompletion=dataset_names,
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="CSV to write: id, predicted, p(CLASS) for each class.")],
@@ -32,7 +38,8 @@ def predict(
         int | None, typer.Option(min=0, help="One member alone [default: the mean of the probabilities of all].")
     ] = None,
     protocol: Annotated[
-        str | None, typer.Option(help="Rule whose weights are used: honest or validation-accuracy.")
+        str | None,
+        typer.Option(help="Rule whose weights are used: honest or validation-accuracy.", autocompletion=protocol_names),
     ] = None,
     score: Annotated[
         bool, typer.Option("--score", help="Also say how many of the labels that are there are met.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -129,6 +130,8 @@ class Predictor:
         if path.exists() and (path.is_dir() or path.suffix):
             schema = self._schema(str(path), path.suffix.lower() != ".npz")
             return read_source(path, schema=schema, name=path.stem, labels=labels)[0]
+        if not path.exists() and re.search(r"[/\\]|\.\w+$", str(source)) and ":" not in str(source):
+            raise WrongUse(f"There is no file or folder {source}: check the path, or name a data set.")
         return load(str(source), root=data_root)
 
     def _schema(self, label: str, has_columns: bool) -> Schema:
