@@ -129,10 +129,10 @@ def propagation(report: Report, graph: Graph, channels: int) -> None:
         return grad[0] + omega * change, (x[0] * change).sum(0)
 
     def ours() -> Tensor:
-        return cpu.propagate(*arrays, x, omega)
+        return cpu.propagate(*arrays, x, omega, False)
 
     def ours_backward() -> tuple[Tensor, Tensor]:
-        return cpu.propagate_backward(*arrays_t, x, omega, grad)
+        return cpu.propagate_backward(*arrays_t, x, omega, grad, False, True)
 
     assert_same((ours(),), (peer(),))
     assert_same(ours_backward(), peer_backward())
@@ -146,11 +146,11 @@ def propagation(report: Report, graph: Graph, channels: int) -> None:
 def attention(report: Report, graph: Graph, channels: int, heads: int) -> None:
     n, entries, transposed = graph.num_nodes, graph.num_edges, graph.transposed
     x, grad, omega = torch.randn(1, n, channels), torch.randn(1, n, channels), torch.rand(1, channels)
-    dst, src, key = torch.randn(1, n, heads), torch.randn(1, n, heads), torch.tensor([[1, 2]])
-    forward = (graph.rowptr, graph.col, x, dst, src, omega, 0.2, DROP, key)
-    lse = reference.attention(*forward)[1]
+    maps, settings = torch.randn(1, channels, 2 * heads) / channels**0.5, (0.2, DROP, torch.tensor([[1, 2]]), False)
+    forward = (graph.rowptr, graph.col, x, maps, omega, *settings)
+    y, scores, lse = reference.attention(*forward)
     structure = (graph.rowptr, graph.col, transposed.rowptr, transposed.col, graph.transpose_order)
-    backward = (*structure, x, dst, src, lse, omega, grad, 0.2, DROP, key)
+    backward = (*structure, x, y, maps, scores, lse, omega, grad, *settings)
     assert_same(cpu.attention(*forward), reference.attention(*forward))
     assert_same(cpu.attention_backward(*backward), reference.attention_backward(*backward))
     edges, rows = entries * (4 * channels + 4 + 8 * heads), 4 * n * channels
@@ -207,7 +207,7 @@ def adam(report: Report, rows: int, channels: int) -> None:
 
     def step(param: Tensor, average: Tensor, square: Tensor) -> Tensor:
         numbers = (0.01 * one, 5e-4 * one, 0.9, 0.999, 1e-8, 0.1 * one, 0.001 * one, active)
-        cpu.adam_(param, grad, average, square, *numbers)
+        cpu.adam_runs_(param, grad, average, square, *numbers)
         return param
 
     def torch_adam(**options: bool) -> Callable[[], Tensor]:

@@ -40,25 +40,39 @@ def mask_of(key: Tensor, count: int, p: float) -> Tensor:
     return kept.double() / (1 - p)
 
 
+def sigma(x: Tensor, relu: bool) -> Tensor:
+    return x.relu() if relu else x
+
+
 # ------------------------------------------------------------------------------------------------------- propagation
 
 
 @ON_BACKENDS
 @FEW
-@given(example=graphs(), channels=st.integers(1, 9), scope=st.sampled_from(["channel", "scalar", "number"]))
-def test_propagation_is_its_dense_formula(backend: str, example: Example, channels: int, scope: str) -> None:
+@given(
+    example=graphs(),
+    channels=st.integers(1, 9),
+    scope=st.sampled_from(["channel", "scalar", "number"]),
+    relu=st.booleans(),
+)
+def test_propagation_is_its_dense_formula(
+    backend: str, example: Example, channels: int, scope: str, relu: bool
+) -> None:
     x = example.randn(example.num_nodes, channels)
     dense = gcn_operator(example.edge_index, example.num_nodes, example.edge_weight)
     operator = example.graph.gcn_norm(dtype=torch.float64)
     if scope == "number":
         assert_matches_dense(
-            lambda x: omega_propagate(x, operator, -0.7), lambda x: omega_step(x, dense, -0.7), [x], backend
+            lambda x: omega_propagate(x, operator, -0.7, relu=relu),
+            lambda x: omega_step(sigma(x, relu), dense, -0.7),
+            [x],
+            backend,
         )
     else:
         omega = example.randn(*([channels] if scope == "channel" else []), offset=1)
         assert_matches_dense(
-            lambda x, omega: omega_propagate(x, operator, omega),
-            lambda x, omega: omega_step(x, dense, omega),
+            lambda x, omega: omega_propagate(x, operator, omega, relu=relu),
+            lambda x, omega: omega_step(sigma(x, relu), dense, omega),
             [x, omega],
             backend,
         )
@@ -90,12 +104,13 @@ def test_a_raw_graph_propagates_its_weights_and_sums_duplicates(backend: str, ex
 
 @ON_BACKENDS
 @BY_KIND_WEIGHTED
-def test_propagation_has_first_and_second_derivatives(backend: str, example: Example) -> None:
+@pytest.mark.parametrize("relu", [False, True])
+def test_propagation_has_first_and_second_derivatives(backend: str, example: Example, relu: bool) -> None:
     n, index = example.num_nodes, example.edge_index
     weight = example.edge_weight
 
     def propagate(x: Tensor, omega: Tensor, weight: Tensor) -> Tensor:
-        return omega_propagate(x, Graph.from_edge_index(index, n, weight).gcn_norm(), omega)
+        return omega_propagate(x, Graph.from_edge_index(index, n, weight).gcn_norm(), omega, relu=relu)
 
     assert weight is not None
     inputs = [example.randn(n, 2, 2), example.randn(2, 2, offset=1), weight.clone()]
@@ -139,8 +154,9 @@ def test_half_precision_follows_to_its_own_accuracy(dtype: torch.dtype) -> None:
 
 
 def attention_inputs(example: Example, runs: int | None, heads: int, size: int) -> list[Tensor]:
-    n, lead = example.num_nodes, [] if runs is None else [runs]
-    shapes: list[list[int]] = [[n, *lead, heads * size], [n, *lead, heads], [n, *lead, heads], [*lead, heads * size]]
+    """Return features, maps and ω."""
+    n, c, lead = example.num_nodes, heads * size, [] if runs is None else [runs]
+    shapes: list[list[int]] = [[n, *lead, c], [*lead, c, 2 * heads], [*lead, c]]
     return [example.randn(*shape, offset=i) for i, shape in enumerate(shapes)]
 
 
@@ -153,16 +169,22 @@ def attention_inputs(example: Example, runs: int | None, heads: int, size: int) 
     loops=st.booleans(),
     p=st.sampled_from([0.0, 0.4]),
     slope=st.sampled_from([0.2, 0.0, 1.3]),
+    relu=st.booleans(),
 )
 def test_attention_is_its_dense_formula(
-    backend: str, example: Example, heads: int, size: int, loops: bool, p: float, slope: float
+    backend: str, example: Example, heads: int, size: int, loops: bool, p: float, slope: float, relu: bool
 ) -> None:
     graph = example.graph.with_self_loops() if loops else example.graph
     key = Draws(torch.tensor([example.seed])).key(4)
     mask = mask_of(key, graph.num_edges * heads, p)[0].view(-1, heads) if p else None
+
+    def dense(x: Tensor, maps: Tensor, omega: Tensor) -> Tensor:
+        f = sigma(x, relu)
+        return attention_step(f, *(f @ maps).chunk(2, dim=1), graph.row, graph.col, omega, slope, mask)
+
     assert_matches_dense(
-        lambda x, dst, src, omega: attention_propagate(x, dst, src, graph, omega, slope, p, key),
-        lambda x, dst, src, omega: attention_step(x, dst, src, graph.row, graph.col, omega, slope, mask),
+        lambda x, maps, omega: attention_propagate(x, maps, graph, omega, slope, p, key, relu=relu),
+        dense,
         attention_inputs(example, None, heads, size),
         backend,
     )
@@ -175,15 +197,15 @@ def test_attention_with_runs_is_each_run_by_its_own_key(backend: str, example: E
     keys = Draws(torch.tensor([4, 5, 6]), step=2).key(1)
     masks = mask_of(keys, graph.num_edges * heads, p).view(runs, -1, heads)
 
-    def dense(x: Tensor, dst: Tensor, src: Tensor, omega: Tensor) -> Tensor:
-        steps = [
-            attention_step(x[:, r], dst[:, r], src[:, r], graph.row, graph.col, omega[r], mask=masks[r])
-            for r in range(runs)
-        ]
+    def dense(x: Tensor, maps: Tensor, omega: Tensor) -> Tensor:
+        steps = []
+        for r in range(runs):
+            scores = (x[:, r] @ maps[r]).chunk(2, dim=1)
+            steps.append(attention_step(x[:, r], *scores, graph.row, graph.col, omega[r], mask=masks[r]))
         return torch.stack(steps, dim=1)
 
     assert_matches_dense(
-        lambda x, dst, src, omega: attention_propagate(x, dst, src, graph, omega, dropout=p, key=keys),
+        lambda x, maps, omega: attention_propagate(x, maps, graph, omega, dropout=p, key=keys),
         dense,
         attention_inputs(example, runs, heads, 2),
         backend,
@@ -192,25 +214,27 @@ def test_attention_with_runs_is_each_run_by_its_own_key(backend: str, example: E
 
 @ON_BACKENDS
 @BY_KIND
-@pytest.mark.parametrize(("heads", "p"), [(1, 0.0), (2, 0.4)])
-def test_attention_has_a_first_derivative(backend: str, example: Example, heads: int, p: float) -> None:
+@pytest.mark.parametrize(("heads", "p", "relu"), [(1, 0.0, False), (2, 0.4, False), (2, 0.4, True)])
+def test_attention_has_a_first_derivative(backend: str, example: Example, heads: int, p: float, relu: bool) -> None:
     graph, key = example.graph.with_self_loops(), Draws(torch.tensor([9, 10])).key(0)
     leaves = [tensor.requires_grad_() for tensor in attention_inputs(example, 2, heads, 2)]
     with use_backend(backend):
-        assert gradcheck(lambda *inputs: attention_propagate(*inputs[:3], graph, inputs[3], 0.2, p, key), leaves)
+        assert gradcheck(
+            lambda x, maps, omega: attention_propagate(x, maps, graph, omega, 0.2, p, key, relu=relu), leaves
+        )
 
 
 def test_a_second_derivative_of_attention_is_refused_rather_than_wrong() -> None:
     example = fixed_graphs()[0]
-    x, dst, src, omega = (tensor.requires_grad_() for tensor in attention_inputs(example, None, 1, 2))
+    x, maps, omega = (tensor.requires_grad_() for tensor in attention_inputs(example, None, 1, 2))
     (grad,) = torch.autograd.grad(
-        attention_propagate(x, dst, src, example.graph, omega).square().sum(), dst, create_graph=True
+        attention_propagate(x, maps, example.graph, omega).square().sum(), maps, create_graph=True
     )
     with pytest.raises(NotImplementedError, match="differentiable once"):
         grad.sum().backward()
 
     def energy(omega: Tensor) -> Tensor:
-        return attention_propagate(x, dst, src, example.graph, omega).square().sum()
+        return attention_propagate(x, maps, example.graph, omega).square().sum()
 
     with pytest.raises(NotImplementedError, match="differentiable once"):
         torch.func.jacrev(torch.func.jacrev(energy))(omega)
@@ -219,13 +243,13 @@ def test_a_second_derivative_of_attention_is_refused_rather_than_wrong() -> None
 @ON_BACKENDS
 def test_attention_survives_scores_far_apart(backend: str) -> None:
     graph = Graph.from_edge_index(torch.tensor([[1, 2, 0], [0, 0, 1]]), 3).with_self_loops()
-    x = torch.randn(3, 2, requires_grad=True)
-    src = torch.tensor([[0.0], [500.0], [-500.0]], requires_grad=True)
+    x = torch.tensor([[0.0, 1.0], [500.0, 2.0], [-500.0, 3.0]], requires_grad=True)
+    maps = torch.tensor([[0.0, 1.0], [0.0, 0.0]], requires_grad=True)
     with use_backend(backend):
-        y = attention_propagate(x, torch.zeros(3, 1), src, graph, 1.0)
+        y = attention_propagate(x, maps, graph, 1.0)
         y.sum().backward()
     assert_close(y[0], x[1])
-    for leaf in (x, src):
+    for leaf in (x, maps):
         assert leaf.grad is not None
         assert bool(torch.isfinite(leaf.grad).all())
 

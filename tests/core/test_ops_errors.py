@@ -63,21 +63,39 @@ MISUSES: list[tuple[str, Any, type[Exception], str]] = [
     ),
     (
         "heads",
-        lambda: attention_propagate(X, torch.ones(3, 3), torch.ones(3, 3), PATH, 1.0),
+        lambda: attention_propagate(X, torch.ones(4, 6), PATH, 1.0),
         ValueError,
         "4 channels cannot be split evenly over 3 heads: change one of them.",
     ),
     (
         "no heads",
-        lambda: attention_propagate(X, torch.ones(3, 0), torch.ones(3, 0), PATH, 1.0),
+        lambda: attention_propagate(X, torch.ones(4, 0), PATH, 1.0),
         ValueError,
         "4 channels cannot be split evenly over 0 heads: change one of them.",
     ),
     (
-        "scores",
-        lambda: attention_propagate(torch.ones(3, 2, 4), torch.ones(3, 1), torch.ones(3, 1), PATH, 1.0),
+        "maps",
+        lambda: attention_propagate(torch.ones(3, 2, 4), torch.ones(3, 2), PATH, 1.0),
         ValueError,
-        "dst and src must be [3, 2, 'heads'], but their shapes are (3, 1) and (3, 1).",
+        "maps must be [4, 2 · heads], with 2 runs in front or without, but their shape is (3, 2).",
+    ),
+    (
+        "maps of other runs",
+        lambda: attention_propagate(torch.ones(3, 2, 4), torch.ones(3, 4, 2), PATH, 1.0),
+        ValueError,
+        "maps must be [4, 2 · heads], with 2 runs in front or without, but their shape is (3, 4, 2).",
+    ),
+    (
+        "an odd number of maps",
+        lambda: attention_propagate(X, torch.ones(4, 3), PATH, 1.0),
+        ValueError,
+        "maps must be [4, 2 · heads], with 1 runs in front or without, but their shape is (4, 3).",
+    ),
+    (
+        "maps of four dimensions",
+        lambda: attention_propagate(X, torch.ones(1, 1, 4, 2), PATH, 1.0),
+        ValueError,
+        "maps must be [4, 2 · heads], with 1 runs in front or without, but their shape is (1, 1, 4, 2).",
     ),
     (
         "probability",
@@ -87,7 +105,7 @@ MISUSES: list[tuple[str, Any, type[Exception], str]] = [
     ),
     (
         "probability of attention",
-        lambda: attention_propagate(X, torch.ones(3, 1), torch.ones(3, 1), PATH, 1.0, dropout=-0.1),
+        lambda: attention_propagate(X, torch.ones(4, 2), PATH, 1.0, dropout=-0.1),
         ValueError,
         "A dropout probability must be at least 0 and below 1, but it is -0.1.",
     ),

@@ -59,13 +59,13 @@ def passes(n, edges, channels, backend):
     graph = Graph.from_edge_index(torch.randint(n, (2, edges)), n)
     looped, operator = graph.with_self_loops(), graph.gcn_norm()
     _ = looped.transposed, looped.transpose_order, operator.transposed
-    x, scores = torch.randn(n, channels, requires_grad=True), torch.randn(2, n, 2, requires_grad=True)
+    x, maps = torch.randn(n, channels, requires_grad=True), torch.randn(channels, 4, requires_grad=True)
     omega = torch.ones(channels, requires_grad=True)
     Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
     before = peak()
     with use_backend(backend):
         omega_propagate(x, operator, omega).sum().backward()
-        attention_propagate(x, scores[0], scores[1], looped, omega).sum().backward()
+        attention_propagate(x, maps, looped, omega).sum().backward()
     return peak() - before
 
 def peak():

@@ -40,7 +40,11 @@ def propagate(x: Tensor) -> Tensor:
 
 
 def attend(x: Tensor) -> Tensor:
-    return attention_propagate(x, x[:, :2], x[:, 2:], GRAPH, x[0], dropout=0.3, key=KEY)
+    return attention_propagate(x, x[:4], GRAPH, x[0], dropout=0.3, key=KEY, relu=True)
+
+
+def propagate_activated(x: Tensor) -> Tensor:
+    return omega_propagate(x, GRAPH.gcn_norm(dtype=torch.float64), x[0], relu=True)
 
 
 def drop(x: Tensor) -> Tensor:
@@ -51,7 +55,7 @@ def multiply(x: Tensor) -> Tensor:
     return sparse_linear(FEATURES, x[:5], 0.3, KEY)
 
 
-OPS = pytest.mark.parametrize("op", [propagate, attend, drop, multiply])
+OPS = pytest.mark.parametrize("op", [propagate, propagate_activated, attend, drop, multiply])
 
 
 # ------------------------------------------------------------------------------------------------------------ the ops
@@ -143,7 +147,7 @@ def test_what_a_graph_keeps_inside_a_transform_is_good_outside() -> None:
 
     def energy(x: Tensor) -> Tensor:
         looped = graph.with_self_loops()
-        attended = attention_propagate(x, x[:, :1], x[:, 1:2], looped, 0.5)
+        attended = attention_propagate(x, x[:4, :2], looped, 0.5)
         return omega_propagate(attended, graph.gcn_norm(), 0.5).sum()
 
     first = grad(energy)(x)
@@ -160,21 +164,24 @@ def kernel_calls() -> list[tuple[str, tuple[Any, ...]]]:
     operator = graph.gcn_norm()
     other = operator.transposed
     runs, heads = 2, 2
-    x, omega = torch.randn(runs, 7, 4), torch.randn(runs, 4)
-    scores = torch.randn(2, runs, 7, heads)
-    key = Draws(torch.tensor([1, 2])).key(0)
+    x, omega, grad = torch.randn(runs, 7, 4), torch.randn(runs, 4), torch.randn(runs, 7, 4)
+    maps, seeds = torch.randn(runs, 4, 2 * heads), torch.tensor([1, 2])
+    key = Draws(seeds).key(0)
     features = FEATURES
     weight = torch.randn(runs, 5, 3)
     rowptr, col = operator.rowptr, operator.col
-    _, lse = kernels.attention(rowptr, col, x, *scores, omega, 0.2, 0.3, key)
+    settings = (0.2, 0.3, key, True)
+    y, scores, lse = kernels.attention(rowptr, col, x, maps, omega, *settings)
     backward = (rowptr, col, graph.transposed.rowptr, graph.transposed.col, graph.transpose_order)
     return [
-        ("propagate", (rowptr, col, operator.weight, x, omega)),
-        ("propagate", (rowptr, col, operator.weight, x, None)),
-        ("propagate_backward", (other.rowptr, other.col, other.weight, x, omega, torch.randn_like(x))),
-        ("edge_dot", (rowptr, col, x, torch.randn_like(x))),
-        ("attention", (rowptr, col, x, *scores, omega, 0.2, 0.3, key)),
-        ("attention_backward", (*backward, x, *scores, lse, omega, torch.randn_like(x), 0.2, 0.3, key)),
+        ("propagate", (rowptr, col, operator.weight, x, omega, True)),
+        ("propagate", (rowptr, col, operator.weight, x, None, False)),
+        ("propagate_backward", (other.rowptr, other.col, other.weight, x, omega, grad, True, True)),
+        ("propagate_backward", (other.rowptr, other.col, other.weight, x, omega, grad, False, False)),
+        ("edge_dot", (rowptr, col, x, grad)),
+        ("attention", (rowptr, col, x, maps, omega, *settings)),
+        ("attention_backward", (*backward, x, y, maps, scores, lse, omega, grad, *settings)),
+        ("draw_key", (seeds, torch.tensor(3), 5)),
         ("sparse_linear", (features.rowptr, features.col, features.value, weight, 0.3, key)),
         ("sparse_linear_backward", (*features.structure, features.value, torch.randn(runs, 7, 3), 0.3, key)),
         ("dropout", (x, 0.3, key)),
@@ -182,7 +189,7 @@ def kernel_calls() -> list[tuple[str, tuple[Any, ...]]]:
 
 
 @ON_BACKENDS
-@pytest.mark.parametrize("place", range(9))
+@pytest.mark.parametrize("place", range(11))
 def test_kernels_keep_torchs_rules(backend: str, place: int) -> None:
     name, args = kernel_calls()[place]
     with use_backend(backend):

@@ -153,11 +153,13 @@ class OmegaGCNConv(OmegaConv):
         """Return S for a graph as this layer uses it (a finished operator is taken as it is)."""
         return graph.gcn_norm(self.add_self_loops, self.weight.dtype) if self.normalize else graph.as_operator()
 
-    def forward(self, x: Tensor, edge_index: Graph | Tensor, edge_weight: Tensor | None = None) -> Tensor:
-        """Return ``(x − ω (x − S x)) K``."""
+    def forward(
+        self, x: Tensor, edge_index: Graph | Tensor, edge_weight: Tensor | None = None, *, relu: bool = False
+    ) -> Tensor:
+        """Return ``(x − ω (x − S x)) K``; with `relu` ReLU(x) stands for x, at no cost of its own."""
         operator = self.operator(as_graph(edge_index, x.size(0), edge_weight))
         x = with_runs(x, self.runs)
-        return add_bias(run_matmul(omega_propagate(x, operator, self.omega), self.weight), self.bias)
+        return add_bias(run_matmul(omega_propagate(x, operator, self.omega, relu=relu), self.weight), self.bias)
 
 
 class OmegaGATConv(OmegaConv):
@@ -250,18 +252,15 @@ class OmegaGATConv(OmegaConv):
             if tensor is not None:
                 glorot_(tensor, key ^ (0x1F123BB5 * shift))
 
-    def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what each node adds to a score as receiver and as sender, each ``[n, heads]`` (``[n, R, heads]``)."""
+    def maps(self) -> Tensor:
+        """Return what makes scores of features, ``[in, 2 · heads]``: W a of each head as receiver, then as sender."""
         if self.heads == 1:
             maps = torch.cat([self.att_dst, self.att_src], dim=-2).mT
         else:
             # Head h reads the h-th block of channels only: [heads · d, 2 · heads] with zeros off the diagonal blocks.
             both = torch.stack([self.att_dst, self.att_src], dim=-3)  # [2, heads, d], with runs in front
             maps = torch.diag_embed(both.movedim(-1, -3), dim1=-4, dim2=-1).flatten(-4, -3).flatten(-2)
-        if self.att_weight is not None:  # W meets a before x does
-            maps = batched_matmul(self.att_weight, maps)
-        dst, src = run_matmul(x, maps).chunk(2, dim=-1)
-        return dst, src
+        return maps if self.att_weight is None else batched_matmul(self.att_weight, maps)  # W meets a before x does
 
     def structure(self, graph: Graph) -> Graph:
         """Return the edges this layer attends over."""
@@ -272,9 +271,18 @@ class OmegaGATConv(OmegaConv):
         return graph.with_self_loops() if self.add_self_loops else graph
 
     def forward(
-        self, x: Tensor, edge_index: Graph | Tensor, edge_weight: Tensor | None = None, *, key: Tensor | None = None
+        self,
+        x: Tensor,
+        edge_index: Graph | Tensor,
+        edge_weight: Tensor | None = None,
+        *,
+        key: Tensor | None = None,
+        relu: bool = False,
     ) -> Tensor:
-        """Return ``(x − ω (x − Ŝ x)) K``; `key` is the randomness of attention dropout (else torch's generator)."""
+        """Return ``(x − ω (x − Ŝ x)) K``; with `relu` ReLU(x) stands for x, at no cost of its own.
+
+        `key` is the randomness of attention dropout (else torch's generator).
+        """
         if edge_weight is not None:
             raise ValueError("OmegaGATConv takes no edge_weight: attention weighs the edges; use OmegaGCNConv instead.")
         graph = self.structure(as_graph(edge_index, x.size(0)))
@@ -282,8 +290,7 @@ class OmegaGATConv(OmegaConv):
         p = self.dropout if self.training else 0.0
         if p > 0 and key is None:
             key = Draws.from_torch(num_runs(x), x.device).key(0)
-        dst, src = self.scores(x)
-        z = attention_propagate(x, dst, src, graph, self.omega, self.negative_slope, p, key)
+        z = attention_propagate(x, self.maps(), graph, self.omega, self.negative_slope, p, key, relu=relu)
         return add_bias(run_matmul(z, self.weight), self.bias)
 
     def extra_repr(self) -> str:

@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from omegagnn.ops.random import Draws, uniform
+from omegagnn.ops import Draws
+from omegagnn.ops.random import uniform
 
 
 def fresh_key(runs: int | None) -> Tensor:

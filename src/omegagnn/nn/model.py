@@ -184,33 +184,36 @@ class OmegaNet(Grouped):
     def embed(self, x: Tensor | SparseFeatures, graph: Graph, draws: Draws | None = None) -> Tensor:
         """Return the features behind the last layer, before pooling and closing."""
         opening_p = self.dropout if self.task == "node" else 0.0
-        f = torch.relu(self.opening(x, *self._random(opening_p, INPUT, draws)))
-        first = f
+        f = self.opening(x, *self._random(opening_p, INPUT, draws))
+        first = torch.relu(f) if self.residual == "initial" else f
+        relu = True  # σ of what enters a layer is left to the layer, which has it for nothing
         for layer, conv in enumerate(self.convs):
             p, key = self._random(self.layer_dropout, LAYER + PLACES * layer, draws)
             if p > 0 and key is not None:
                 f = dropout(f, p, key)
-            f = self._layer(layer, conv, f, first, graph, draws)
-        return f
+            if relu and (self.residual == "previous" or conv._forward_pre_hooks):  # somebody needs σ(f) itself
+                f, relu = torch.relu(f), False
+            f = self._layer(layer, conv, f, relu, first, graph, draws)
+            relu = self.task == "graph" or self.activation == "relu"
+        return torch.relu(f) if relu else f
 
     def _layer(
-        self, layer: int, conv: nn.Module, f: Tensor, first: Tensor, graph: Graph, draws: Draws | None
+        self, layer: int, conv: nn.Module, f: Tensor, relu: bool, first: Tensor, graph: Graph, draws: Draws | None
     ) -> Tensor:
+        """Return what the layer makes of f (of σ(f) where `relu` says so), before the σ behind it."""
         if isinstance(conv, OmegaGATConv):
             _, key = self._random(conv.dropout, ATTENTION + PLACES * layer, draws)
-            out = conv(f, graph, key=key)
+            out = conv(f, graph, key=key, relu=relu)
         else:
-            out = conv(f, graph)
+            out = conv(f, graph, relu=relu)
         if self.residual is not None:
             out = out + (f if self.residual == "previous" else 0.1 * first)
         if self.task == "graph":
             out = out if self.variant == "authors" else self._activate(out)
             out = self.norms[layer](out)
             out = self._activate(out) if self.variant == "authors" else out
-            return torch.relu(self.maps[layer](out))
-        if len(self.norms):
-            out = self.norms[layer](out)
-        return self._activate(out)
+            return self.maps[layer](out)
+        return self.norms[layer](out) if len(self.norms) else out
 
     def _activate(self, f: Tensor) -> Tensor:
         return torch.relu(f) if self.activation == "relu" else f

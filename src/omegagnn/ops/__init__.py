@@ -11,12 +11,12 @@ from torch import Tensor
 
 from omegagnn.graph import Graph
 from omegagnn.ops.autograd import Attention, Dropout, Propagate, SparseLinear
-from omegagnn.ops.random import Draws
-from omegagnn.ops.reference import receivers
+from omegagnn.ops.draws import Draws
+from omegagnn.ops.reference import receivers, wide
 from omegagnn.ops.registry import fused_twin, use_backend
 
 
-def omega_propagate(x: Tensor, graph: Graph, omega: Tensor | float) -> Tensor:
+def omega_propagate(x: Tensor, graph: Graph, omega: Tensor | float, *, relu: bool = False) -> Tensor:
     r"""Mix each node with its neighbourhood: :math:`z = x - ω ⊙ (x - S x)`, i.e. :math:`(1 - ω) x + ω S x`.
 
     Node-wise, for channel ``c``: :math:`z_{ic} = (1 - ω_c) x_{ic} + ω_c \sum_{j → i} S_{ij} x_{jc}`. ω = 0 leaves x as
@@ -26,6 +26,7 @@ def omega_propagate(x: Tensor, graph: Graph, omega: Tensor | float) -> Tensor:
         x: features ``[n, c]`` or ``[n, R, c]``.
         graph: S as a `Graph`, usually ``graph.gcn_norm()``; its matrix is used as it is (1 for each unweighted edge).
         omega: a number, or a tensor that broadcasts to ``[c]`` or ``[R, c]``.
+        relu: whether ReLU(x) stands for x: as part of the propagation it costs no pass over the features of its own.
 
     >>> import torch
     >>> edge = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
@@ -35,12 +36,10 @@ def omega_propagate(x: Tensor, graph: Graph, omega: Tensor | float) -> Tensor:
     """
     runs_first, had_runs = _runs_first(x, graph)
     vector = _omega_vector(omega, x, had_runs)
-    weight = _matrix_weight(graph, x.dtype)
-    transposed = graph.transposed
-    weight_t = _matrix_weight(transposed, x.dtype)
-    y = Propagate.apply(
-        runs_first, vector, weight, weight_t, graph.rowptr, graph.col, transposed.rowptr, transposed.col
-    )
+    dtype, transposed = wide(x.dtype), graph.transposed
+    weight, weight_t = _matrix_weight(graph, dtype), _matrix_weight(transposed, dtype)
+    structure = (graph.rowptr, graph.col, transposed.rowptr, transposed.col)
+    y = Propagate.apply(runs_first, vector, weight, weight_t, *structure, relu)
     return _runs_second(y, had_runs)
 
 
@@ -51,42 +50,46 @@ def spmm(graph: Graph, x: Tensor) -> Tensor:
 
 def attention_propagate(
     x: Tensor,
-    dst: Tensor,
-    src: Tensor,
+    maps: Tensor,
     graph: Graph,
     omega: Tensor | float,
     negative_slope: float = 0.2,
     dropout: float = 0.0,
     key: Tensor | None = None,
+    *,
+    relu: bool = False,
 ) -> Tensor:
     r"""Propagate with attention: :math:`z = x - ω ⊙ (x - Ŝ x)`.
 
-    Here :math:`Ŝ_{ij} = \mathrm{softmax}_j\, \mathrm{LeakyReLU}(d_i + s_j)`, a softmax over the senders of ``i``.
+    Here :math:`Ŝ_{ij} = \mathrm{softmax}_j\, \mathrm{LeakyReLU}(d_i + s_j)`, a softmax over the senders of ``i``, with the
+    scores :math:`[d, s] = x \, \mathrm{maps}`.
 
     Args:
         x: features ``[n, c]`` or ``[n, R, c]``; head ``h`` weighs the ``h``-th block of ``c / heads`` channels.
-        dst: score of each node as receiver, ``[n, heads]`` or ``[n, R, heads]``.
-        src: score of each node as sender, likewise.
+        maps: what makes scores of features, ``[c, 2 · heads]`` or ``[R, c, 2 · heads]``: a column for each head of a node as
+            receiver, then one for each head of it as sender.
         graph: the structure; the softmax runs over the entries of a row, so self-loops must be there if they are meant.
         omega: a number, or a tensor that broadcasts to ``[c]`` or ``[R, c]``.
         negative_slope: slope of LeakyReLU for negative scores.
         dropout: probability of dropping an entry of Ŝ, with `key` (``[R, 2]``, from `Draws.key`).
         key: the randomness of the dropout.
+        relu: whether ReLU(x) stands for x, in the scores too.
     """
     runs_first, had_runs = _runs_first(x, graph)
-    if dst.shape != src.shape or dst.shape[:-1] != x.shape[:-1]:
+    (runs, _, channels), all_maps = runs_first.shape, maps if maps.dim() == 3 else maps.expand(runs_first.size(0), *maps.shape)
+    if maps.dim() not in (2, 3) or all_maps.shape[:2] != (runs, channels) or maps.size(-1) % 2:
         raise ValueError(
-            f"dst and src must be {[*x.shape[:-1], 'heads']}, but their shapes are {tuple(dst.shape)} and {tuple(src.shape)}."
+            f"maps must be [{channels}, 2 · heads], with {runs} runs in front or without, but their shape is "
+            f"{tuple(maps.shape)}."
         )
-    heads = dst.size(-1)
-    if heads == 0 or x.size(-1) % heads:
-        raise ValueError(f"{x.size(-1)} channels cannot be split evenly over {heads} heads: change one of them.")
+    heads = maps.size(-1) // 2
+    if heads == 0 or channels % heads:
+        raise ValueError(f"{channels} channels cannot be split evenly over {heads} heads: change one of them.")
     vector = _omega_vector(omega, x, had_runs)
-    scores = [_runs_first(score.to(x.dtype), graph)[0] for score in (dst, src)]
-    key = _checked_key(dropout, key, runs_first)
-    transposed = graph.transposed
+    key, transposed = _checked_key(dropout, key, runs_first), graph.transposed
     structure = (graph.rowptr, graph.col, transposed.rowptr, transposed.col, graph.transpose_order)
-    y, _ = Attention.apply(runs_first, *scores, vector, key, negative_slope, dropout, *structure)
+    wide_maps = all_maps.to(vector.dtype).contiguous()
+    y, _, _ = Attention.apply(runs_first, wide_maps, vector, key, negative_slope, dropout, relu, *structure)
     return _runs_second(y, had_runs)
 
 
@@ -168,8 +171,10 @@ def _runs_second(y: Tensor, had_runs: bool) -> Tensor:
 
 
 def _omega_vector(omega: Tensor | float, x: Tensor, had_runs: bool) -> Tensor:
-    vector = torch.as_tensor(omega, dtype=x.dtype, device=x.device)
-    shape = x.shape[1:]
+    dtype, shape = wide(x.dtype), x.shape[1:]
+    # A number is filled in on the device: a copy to it could not be captured in a CUDA graph.
+    full = omega if isinstance(omega, Tensor) else torch.full((), omega, dtype=dtype, device=x.device)
+    vector = full.to(x.device, dtype)
     try:
         vector = vector.expand(shape)
     except RuntimeError:

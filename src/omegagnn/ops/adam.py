@@ -1,4 +1,4 @@
-"""One step of Adam over the run axis, in place; see `omegagnn.ops.reference.adam_` for the formula."""
+"""One step of Adam over the run axis, in place; see `omegagnn.ops.reference.adam_runs_` for the formula."""
 
 from __future__ import annotations
 
@@ -45,6 +45,37 @@ def adam_(
     arrays = [tensor.detach().view(param.size(0), -1) for tensor in (param, average, square)]
     flat, flat_average, flat_square = arrays
     flat_grad = grad.detach().reshape(param.size(0), -1)
-    step = getattr(backend_for(param), "adam_", reference.adam_)
+    step = getattr(backend_for(param), "adam_runs_", reference.adam_runs_)
     with torch.no_grad():
         step(flat, flat_grad, flat_average, flat_square, rate, decay, *betas, eps, correction1, correction2, active)
+
+
+@torch.no_grad()
+def flat_adam_(
+    param: Tensor,
+    grad: Tensor,
+    average: Tensor,
+    square: Tensor,
+    *,
+    rates: Tensor,
+    decays: Tensor,
+    correction: Tensor,
+    active: Tensor,
+    blocks: Tensor,
+    largest: int,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+) -> None:
+    """Step flat arrays, cut into blocks, on the backend of their device; see `omegagnn.ops.reference.adam_`."""
+    flat = tuple(array.detach() for array in (param, grad, average, square))
+    if not all(array.dim() == 1 and array.is_contiguous() for array in flat):
+        raise ValueError("flat_adam_ works in place on one-dimensional contiguous arrays: lay the parameters out flat.")
+    backend_for(param).adam_(*flat, rates, decays, correction, active, blocks, largest, *betas, eps)
+
+
+@torch.no_grad()
+def keep_(kept: Tensor, source: Tensor, chosen: Tensor, blocks: Tensor, largest: int) -> None:
+    """Copy the blocks of the chosen runs on the backend of their device; see `omegagnn.ops.reference.keep_`."""
+    if not all(array.dim() == 1 and array.is_contiguous() for array in (kept, source)):
+        raise ValueError("keep_ copies between one-dimensional contiguous arrays: lay the parameters out flat.")
+    backend_for(kept).keep_(kept.detach(), source.detach(), chosen, blocks, largest)

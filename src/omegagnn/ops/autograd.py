@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from omegagnn.ops.positional import positional
-from omegagnn.ops.reference import receivers
+from omegagnn.ops.reference import activated, receivers
 from omegagnn.ops.registry import kernels
 
 
@@ -35,7 +35,7 @@ def _refuse_batched(what: str, *dims: int | None) -> None:
 
 @positional
 class Propagate(Function):
-    """``(1 − ω) x + ω S x`` with gradients for x, ω and the entries of S; arguments as in `ops.reference.propagate`."""
+    """``(1 − ω) σ(x) + ω S σ(x)`` with gradients for x, ω and the entries of S; see `ops.reference.propagate`."""
 
     @staticmethod
     def forward(
@@ -47,12 +47,14 @@ class Propagate(Function):
         col: Tensor,
         rowptr_t: Tensor,
         col_t: Tensor,
+        relu: bool,
     ) -> Tensor:
-        return kernels.propagate(rowptr, col, weight, x, omega)
+        return kernels.propagate(rowptr, col, weight, x, omega, relu)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
+        *tensors, ctx.relu = inputs
+        ctx.save_for_backward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -60,21 +62,26 @@ class Propagate(Function):
         grad = grad.contiguous()
         need_x, need_omega, need_weight = ctx.needs_input_grad[:3]
         grad_x = grad_omega = grad_weight = None
-        graph_t = (weight_t, weight, rowptr_t, col_t, rowptr, col)
-        if need_omega and not torch.is_grad_enabled():
-            grad_x, grad_omega = PropagateBackward.apply(x, omega, grad, weight_t, rowptr_t, col_t)
-        else:
+        if (need_x or need_omega) and not torch.is_grad_enabled():
+            grad_x, grad_omega = PropagateBackward.apply(
+                x, omega, grad, weight_t, rowptr_t, col_t, ctx.relu, need_omega
+            )
+        elif need_x or need_omega:
+            graph_t = (weight_t, weight, rowptr_t, col_t, rowptr, col, False)
             if need_x:
                 grad_x = Propagate.apply(grad, omega, *graph_t)
+                grad_x = grad_x * (x > 0) if ctx.relu else grad_x
             if need_omega:
-                grad_omega = (x * (Propagate.apply(grad, torch.ones_like(omega), *graph_t) - grad)).sum(1)
+                change = Propagate.apply(grad, torch.ones_like(omega), *graph_t) - grad
+                grad_omega = (activated(x, ctx.relu) * change).sum(1).to(omega.dtype)
         if need_weight:
-            grad_weight = EdgeDot.apply(omega[:, None, :] * grad, x, rowptr, col, rowptr_t, col_t).sum(0)
-        return grad_x, grad_omega, grad_weight, None, None, None, None, None
+            pulls = (omega[:, None, :] * grad, activated(x, ctx.relu))
+            grad_weight = EdgeDot.apply(*pulls, rowptr, col, rowptr_t, col_t).sum(0)
+        return grad_x, grad_omega if need_omega else None, grad_weight, *(None,) * 6
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, *graph: Tensor
+        info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, *graph: Any
     ) -> tuple[Tensor, int]:
         _refuse_batched("the graph", *in_dims[2:])
         size = info.batch_size
@@ -90,9 +97,16 @@ class PropagateBackward(Function):
 
     @staticmethod
     def forward(
-        x: Tensor, omega: Tensor, grad: Tensor, weight_t: Tensor, rowptr_t: Tensor, col_t: Tensor
+        x: Tensor,
+        omega: Tensor,
+        grad: Tensor,
+        weight_t: Tensor,
+        rowptr_t: Tensor,
+        col_t: Tensor,
+        relu: bool,
+        need_omega: bool,
     ) -> tuple[Tensor, Tensor]:
-        return kernels.propagate_backward(rowptr_t, col_t, weight_t, x, omega, grad)
+        return kernels.propagate_backward(rowptr_t, col_t, weight_t, x, omega, grad, relu, need_omega)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -100,11 +114,11 @@ class PropagateBackward(Function):
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, grad: Tensor, *graph: Tensor
+        info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, grad: Tensor, *rest: Any
     ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
         size = info.batch_size
         folded = [_into_runs(size, arg, dim).contiguous() for arg, dim in zip((x, omega, grad), in_dims, strict=False)]
-        grad_x, grad_omega = PropagateBackward.apply(*folded, *graph)
+        grad_x, grad_omega = PropagateBackward.apply(*folded, *rest)
         return (_out_of_runs(size, grad_x), _out_of_runs(size, grad_omega)), (0, 0)
 
 
@@ -150,35 +164,35 @@ class Attention(Function):
     @staticmethod
     def forward(
         x: Tensor,
-        dst: Tensor,
-        src: Tensor,
+        maps: Tensor,
         omega: Tensor,
         key: Tensor,
         slope: float,
         p: float,
+        relu: bool,
         rowptr: Tensor,
         col: Tensor,
         rowptr_t: Tensor,
         col_t: Tensor,
         order_t: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        return kernels.attention(rowptr, col, x, dst, src, omega, slope, p, key)
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        return kernels.attention(rowptr, col, x, maps, omega, slope, p, key, relu)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        x, dst, src, omega, key, ctx.slope, ctx.p, *graph = inputs
-        ctx.save_for_backward(x, dst, src, omega, key, output[1], *graph)
-        ctx.mark_non_differentiable(output[1])
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+        x, maps, omega, key, *ctx.settings, rowptr, col, rowptr_t, col_t, order_t = inputs
+        ctx.save_for_backward(x, maps, omega, key, *output, rowptr, col, rowptr_t, col_t, order_t)
+        ctx.mark_non_differentiable(*output[1:])
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        x, dst, src, omega, key, lse, *graph = ctx.saved_tensors
-        grads = AttentionBackward.apply(x, dst, src, omega, key, lse, grad.contiguous(), ctx.slope, ctx.p, *graph)
-        return *grads, None, None, None, *(None for _ in graph)
+    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        x, maps, omega, key, y, scores, lse, *graph = ctx.saved_tensors
+        tensors = (x, maps, omega, key, y, scores, lse, grad.contiguous())
+        return *AttentionBackward.apply(*tensors, *ctx.settings, *graph), *(None,) * 9
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        return _vmap_attention(Attention, 5, info, in_dims, args)
+        return _vmap_attention(Attention, 4, info, in_dims, args)
 
 
 @positional
@@ -188,22 +202,24 @@ class AttentionBackward(Function):
     @staticmethod
     def forward(
         x: Tensor,
-        dst: Tensor,
-        src: Tensor,
+        maps: Tensor,
         omega: Tensor,
         key: Tensor,
+        y: Tensor,
+        scores: Tensor,
         lse: Tensor,
         grad: Tensor,
         slope: float,
         p: float,
+        relu: bool,
         rowptr: Tensor,
         col: Tensor,
         rowptr_t: Tensor,
         col_t: Tensor,
         order_t: Tensor,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        graph = (rowptr, col, rowptr_t, col_t, order_t)
-        return kernels.attention_backward(*graph, x, dst, src, lse, omega, grad, slope, p, key)
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        graph, tensors = (rowptr, col, rowptr_t, col_t, order_t), (x, y, maps, scores, lse, omega, grad)
+        return kernels.attention_backward(*graph, *tensors, slope, p, key, relu)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -217,13 +233,13 @@ class AttentionBackward(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        return _vmap_attention(AttentionBackward, 7, info, in_dims, args)
+        return _vmap_attention(AttentionBackward, 8, info, in_dims, args)
 
 
 def _vmap_attention(
     function: type[Function], tensors: int, info: Any, in_dims: tuple[int | None, ...], args: tuple[Any, ...]
 ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-    _refuse_batched("the graph", *in_dims[tensors + 2 :])
+    _refuse_batched("the graph", *in_dims[tensors + 3 :])
     size = info.batch_size
     folded = [_into_runs(size, arg, dim).contiguous() for arg, dim in zip(args[:tensors], in_dims, strict=False)]
     outputs = function.apply(*folded, *args[tensors:])
@@ -348,3 +364,24 @@ class Dropout(Function):
         size = info.batch_size
         folded = Dropout.apply(_into_runs(size, x, in_dims[0]), _into_runs(size, key, in_dims[1]), p)
         return _out_of_runs(size, folded), 0
+
+
+@positional
+class Key(Function):
+    """The key of each run from its seed; see `ops.random.draw_key`. A vmap dimension of the seeds becomes more runs."""
+
+    @staticmethod
+    def forward(seeds: Tensor, step: Tensor, place: int) -> Tensor:
+        return kernels.draw_key(seeds, step, place)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], seeds: Tensor, step: Tensor, place: int
+    ) -> tuple[Tensor, int]:
+        _refuse_batched("the step", in_dims[1])
+        size = info.batch_size
+        return _out_of_runs(size, Key.apply(_into_runs(size, seeds, in_dims[0]), step, place)), 0

@@ -8,6 +8,7 @@ every number of them.
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import os
 import sys
@@ -102,8 +103,9 @@ def _run(
     others: tuple[Tensor, ...],
     *settings: float,
     order: tuple[Tensor, ...] = (),
+    kinds: tuple[bool | None, ...] = (),
 ) -> None:
-    """Call ``kernel(dtypes, addresses, settings, begin, end)`` over ``0 ... size``, shared by threads if `work` is worth it.
+    """Call ``kernel(dtypes, kinds, addresses, settings, begin, end)`` over ``0 ... size``, shared by threads if worth it.
 
     The caller works as well and the others take pieces as long as there are any, so a thread that is held up, or never
     gets to start, leaves its share to the rest. Pieces end at multiples of `CHUNK`, over which reductions run.
@@ -117,7 +119,7 @@ def _run(
                 if tensor.dtype is not dtype:
                     raise TypeError(f"The tensors of {kernel.__name__} have mixed dtypes: convert them to {dtype}.")
     held = [tensor.contiguous() for tensor in (*indices, *order, *features, *others)]
-    args = (*likes, *[tensor.data_ptr() for tensor in held], *settings)
+    args = (*likes, *kinds, *[tensor.data_ptr() for tensor in held], *settings)
     threads = torch.get_num_threads()
     if work < WORTH_SHARING or threads == 1 or size <= CHUNK:
         kernel(*args, 0, size)
@@ -140,9 +142,9 @@ def _run(
             helper.result()
 
 
-def _chunked(like: Tensor, rows: int) -> Tensor:
-    """Return zeros for the part of a reduction to ``[R, c]`` that each chunk of rows contributes."""
-    return torch.zeros(like.size(0), -(-rows // CHUNK), like.size(1), dtype=torch.float64)
+def _chunked(rows: int, like: Tensor) -> Tensor:
+    """Return zeros for the part of a reduction to ``[R, ...]`` that each chunk of rows contributes."""
+    return torch.zeros(like.size(0), -(-rows // CHUNK), *like.shape[1:], dtype=torch.float64)
 
 
 def _joined(parts: Tensor, like: Tensor) -> Tensor:
@@ -152,26 +154,41 @@ def _joined(parts: Tensor, like: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------------ the ops
 
 
-def propagate(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Tensor | None) -> Tensor:
+def _kind(relu: bool) -> tuple[bool | None]:
+    """Return the argument whose type tells a kernel whether ReLU is meant."""
+    return (True if relu else None,)
+
+
+def propagate(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Tensor | None, relu: bool) -> Tensor:
     """See `omegagnn.ops.reference.propagate`: one pass over the edges, the result written once."""
-    (runs, rows, width), graph = x.shape, (rowptr, col)
+    (runs, rows, width), graph, kinds = x.shape, (rowptr, col), _kind(relu)
     y, work = _fresh(x, *x.shape), runs * col.numel() * width
     if omega is None:
-        _run(cpu_kernels.product, work, rows, graph, (weight, x, y), (), runs, rows, rows, 0, width)
+        sizes = (runs, rows, rows, 0, width)
+        _run(cpu_kernels.product, work, rows, graph, (weight, x, y), (), *sizes, kinds=kinds)
     else:
-        _run(cpu_kernels.propagate, work, rows, graph, (weight, x, omega, y), (), runs, rows, width)
+        _run(cpu_kernels.propagate, work, rows, graph, (weight, x, omega, y), (), runs, rows, width, kinds=kinds)
     return y
 
 
 def propagate_backward(
-    rowptr_t: Tensor, col_t: Tensor, weight_t: Tensor, x: Tensor, omega: Tensor, grad: Tensor
+    rowptr_t: Tensor,
+    col_t: Tensor,
+    weight_t: Tensor,
+    x: Tensor,
+    omega: Tensor,
+    grad: Tensor,
+    relu: bool,
+    need_omega: bool,
 ) -> tuple[Tensor, Tensor]:
     """See `omegagnn.ops.reference.propagate_backward`: one pass over the edges for both gradients."""
+    if not relu and not need_omega:
+        return propagate(rowptr_t, col_t, weight_t, grad, omega, False), torch.zeros_like(omega)
     runs, rows, width = x.shape
-    grad_x, parts = _fresh(x, *x.shape), _chunked(omega, rows)
-    features, work = (weight_t, x, omega, grad, grad_x), runs * col_t.numel() * width
-    _run(cpu_kernels.propagate_backward, work, rows, (rowptr_t, col_t), features, (parts,), runs, rows, width)
-    return grad_x, _joined(parts, omega)
+    grad_x, parts = _fresh(x, *x.shape), _chunked(rows, omega)
+    graph, features, work = (rowptr_t, col_t), (weight_t, x, omega, grad, grad_x), runs * col_t.numel() * width
+    _run(cpu_kernels.propagate_backward, work, rows, graph, features, (parts,), runs, rows, width, kinds=_kind(relu))
+    return grad_x, _joined(parts, omega) if need_omega else torch.zeros_like(omega)
 
 
 def edge_dot(rowptr: Tensor, col: Tensor, left: Tensor, right: Tensor) -> Tensor:
@@ -190,15 +207,28 @@ def _drops(p: float, dtype: torch.dtype) -> tuple[int, float]:
 
 
 def attention(
-    rowptr: Tensor, col: Tensor, x: Tensor, dst: Tensor, src: Tensor, omega: Tensor, slope: float, p: float, key: Tensor
-) -> tuple[Tensor, Tensor]:
+    rowptr: Tensor,
+    col: Tensor,
+    x: Tensor,
+    maps: Tensor,
+    omega: Tensor,
+    slope: float,
+    p: float,
+    key: Tensor,
+    relu: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
     """See `omegagnn.ops.reference.attention`: scores, softmax, aggregation and ω mix of a tile of rows at a time."""
-    (runs, rows, width), heads, entries = x.shape, dst.size(2), col.numel()
-    y, lse, room = _fresh(x, *x.shape), _fresh(dst, *dst.shape), _fresh(x, entries)
-    features, work = (x, dst, src, omega, y, lse, room), runs * entries * (width + 8 * heads)
+    (runs, rows, width), columns, entries, kinds = x.shape, maps.size(2), col.numel(), _kind(relu)
+    heads = columns // 2
+    y, scores, lse = (_fresh(x, runs, rows, size) for size in (width, columns, heads))
+    if not width:
+        scores.zero_()  # where there is nothing to add up, no kernel writes
+    seen, few = (x, maps.mT.contiguous(), scores), runs * rows * columns * width
+    _run(cpu_attention.scores, few, rows, (), seen, (), runs, rows, columns, width, kinds=kinds)
+    features, work = (x, scores, omega, y, lse, _fresh(x, entries)), runs * entries * (width + 8 * heads)
     settings = (slope, *_drops(p, x.dtype), runs, rows, heads, width)
-    _run(cpu_attention.attention, work, rows, (rowptr, col), features, (key.long(),), *settings)
-    return y, lse
+    _run(cpu_attention.attention, work, rows, (rowptr, col), features, (key.long(),), *settings, kinds=kinds)
+    return y, scores, lse
 
 
 def attention_backward(
@@ -208,30 +238,36 @@ def attention_backward(
     col_t: Tensor,
     order_t: Tensor,
     x: Tensor,
-    dst: Tensor,
-    src: Tensor,
+    y: Tensor,
+    maps: Tensor,
+    scores: Tensor,
     lse: Tensor,
     omega: Tensor,
     grad: Tensor,
     slope: float,
     p: float,
     key: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    relu: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
     """See `omegagnn.ops.reference.attention_backward`: one pass over edges × channels, three over edges × heads."""
-    (runs, rows, width), heads, entries, order = x.shape, dst.size(2), col.numel(), (order_t,)
+    (runs, rows, width), heads, entries, order, kinds = x.shape, lse.size(2), col.numel(), (order_t,), _kind(relu)
     alpha, kept, pull = (_fresh(x, runs, heads, entries) for _ in range(3))
-    parts = _chunked(omega, rows)
+    parts, map_parts = _chunked(rows, omega), _chunked(rows, maps.mT)
     if not width:
         pull.zero_()  # where there is nothing to pull, no kernel writes
-    grad_x, grad_dst, grad_src = (_fresh(tensor, *tensor.shape) for tensor in (x, dst, src))
+    grad_x, grad_scores = _fresh(x, *x.shape), _fresh(scores, *scores.shape)
     few, many, sizes = runs * entries * heads * 8, runs * entries * width * 2, (runs, rows, entries, heads)
-    scores, settings = (dst, src, lse, alpha, kept), (slope, *_drops(p, x.dtype), *sizes)
-    _run(cpu_attention.attention_coefficients, few, rows, (rowptr, col), scores, (key.long(),), *settings)
-    features = (kept, pull, x, omega, grad, grad_x)
-    _run(cpu_attention.attention_pull, many, rows, (rowptr_t, col_t), features, (parts,), *sizes, width, order=order)
-    _run(cpu_attention.attention_receivers, few, rows, (rowptr,), (alpha, kept, pull, grad_dst), (), slope, *sizes)
-    _run(cpu_attention.attention_senders, few, rows, (rowptr_t,), (pull, grad_src), (), *sizes, order=order)
-    return grad_x, grad_dst, grad_src, _joined(parts, omega)
+    given, settings = (scores, lse, alpha, kept), (slope, *_drops(p, x.dtype), *sizes)
+    _run(cpu_attention.attention_coefficients, few, rows, (rowptr, col), given, (key.long(),), *settings)
+    features, graph_t = (kept, pull, x, omega, grad, grad_x), (rowptr_t, col_t)
+    _run(
+        cpu_attention.attention_pull, many, rows, graph_t, features, (parts,), *sizes, width, order=order, kinds=kinds
+    )
+    _run(cpu_attention.attention_receivers, few, rows, (rowptr,), (alpha, kept, pull, grad_scores), (), slope, *sizes)
+    _run(cpu_attention.attention_senders, few, rows, (rowptr_t,), (pull, grad_scores), (), *sizes, order=order)
+    arrays, sizes = (x, maps.mT.contiguous(), grad_scores, grad_x), (runs, rows, 2 * heads, width)
+    _run(cpu_attention.attention_finish, math.prod(sizes), rows, (), arrays, (map_parts,), *sizes, kinds=kinds)
+    return grad_x, _joined(map_parts, maps).mT.contiguous(), _joined(parts, omega)
 
 
 def _dropped(value: Tensor, p: float, key: Tensor, out: Tensor) -> Tensor:
@@ -250,7 +286,7 @@ def sparse_linear(rowptr: Tensor, col: Tensor, value: Tensor, weight: Tensor, p:
         value = _dropped(value, p, key, value.new_empty(runs, entries))
     y = _fresh(weight, runs, rows, width)
     sizes = (runs, rows, columns, entries if p > 0 else 0, width)
-    _run(cpu_kernels.product, runs * entries * width, rows, (rowptr, col), (value, weight, y), (), *sizes)
+    _run(cpu_kernels.product, runs * entries * width, rows, (rowptr, col), (value, weight, y), (), *sizes, kinds=(None,))
     return y
 
 
@@ -290,6 +326,7 @@ def sparse_linear_backward(
         (value_t, grad, grad_weight),
         (),
         *sizes,
+        kinds=(None,),
     )
     return grad_weight
 
@@ -299,7 +336,7 @@ def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:
     return _dropped(x, p, key, _fresh(x, *x.shape))
 
 
-def adam_(
+def adam_runs_(
     param: Tensor,
     grad: Tensor,
     average: Tensor,
@@ -313,10 +350,47 @@ def adam_(
     correction2: Tensor,
     active: Tensor,
 ) -> None:
-    """See `omegagnn.ops.reference.adam_`: one pass over all four arrays, which are contiguous."""
+    """See `omegagnn.ops.reference.adam_runs_`: one pass over all four arrays, which are contiguous."""
     runs, size = param.shape
     numbers = (*(each.double() for each in (rate, decay, correction1, correction2)), active)
     arrays = (param, grad, average, square)
-    _run(cpu_elements.adam, 8 * param.numel(), size, (), arrays, numbers, beta1, beta2, eps, runs, size)
+    _run(cpu_elements.adam_runs, 8 * param.numel(), size, (), arrays, numbers, beta1, beta2, eps, runs, size)
     # autograd does not see what is written through an address; without this a stale saved tensor would go unnoticed.
     torch.autograd.graph.increment_version((param, average, square))
+
+
+def adam_(
+    param: Tensor,
+    grad: Tensor,
+    average: Tensor,
+    square: Tensor,
+    rates: Tensor,
+    decays: Tensor,
+    correction: Tensor,
+    active: Tensor,
+    blocks: Tensor,
+    largest: int,
+    beta1: float,
+    beta2: float,
+    eps: float,
+) -> None:
+    """See `omegagnn.ops.reference.adam_`: one pass over all four arrays."""
+    count, arrays = blocks.size(1), (param, grad, average, square)
+    numbers = (rates.double(), decays.double(), correction.double(), active, blocks.long())
+    _run(cpu_elements.adam, 0, count, (), arrays, numbers, beta1, beta2, eps, active.numel(), count)
+    # autograd does not see what is written through an address; without this a stale saved tensor would go unnoticed.
+    torch.autograd.graph.increment_version((param, average, square))
+
+
+def keep_(kept: Tensor, source: Tensor, chosen: Tensor, blocks: Tensor, largest: int) -> None:
+    """See `omegagnn.ops.reference.keep_`."""
+    count = blocks.size(1)
+    _run(cpu_elements.keep, 0, count, (), (kept, source), (chosen, blocks.long()), count)
+    torch.autograd.graph.increment_version((kept,))
+
+
+def draw_key(seeds: Tensor, step: Tensor, place: int) -> Tensor:
+    """See `omegagnn.ops.random.draw_key`."""
+    out = torch.empty(seeds.numel(), 2, dtype=torch.int64)
+    _run(cpu_elements.draw_key, 0, seeds.numel(), (), (), (seeds.long(), step.long(), out), place)
+    return out

@@ -4,7 +4,8 @@ All arrays are contiguous, runs first, and come as addresses: unpacking array ob
 takes to compute. `like` is a number of the dtype of features, `index` one of the dtype of the graph's indices. A kernel
 works on the rows (or elements) from `begin` to `end` of every run, so that several threads can share a call; `begin` is a
 multiple of `CHUNK`, over which reductions run, so that the split changes no bit. Within a tile of rows the channels are
-taken in spans as wide as the registers hold.
+taken in spans as wide as the registers hold. `relu` is True where ReLU of the features is meant and None where they are
+taken as they are: a type of its own each, so that the choice is made by the compiler.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from omegagnn.ops.cpu_disk import kept_on_disk
 from omegagnn.ops.cpu_lanes import (
     CONTRACT,
     WIDEST,
+    activated,
     at,
     every,
     fetch,
     full_span,
     last_span,
     length,
+    let_through,
     load,
     pointer,
     put,
@@ -42,6 +45,7 @@ AHEAD, FAR = 8, 2**20
 
 Address = int
 Pointer = Any
+Relu = bool | None
 inlined = {
     "forceinline": True,
     "no_cpython_wrapper": True,
@@ -125,8 +129,9 @@ def weighted_sum(
     begin: int,
     end: int,
     limit: int,
+    relu: Relu,
 ) -> Any:
-    """Return the sum over entries ``e`` of ``weight[base + e] · row[col[e]]`` in the channels of a span.
+    """Return the sum over entries ``e`` of ``weight[base + e] · σ(row[col[e]])`` in the channels of a span.
 
     Rows are fetched `AHEAD` entries before their turn, for entries below `limit`.
     """
@@ -134,7 +139,7 @@ def weighted_sum(
     for e in range(begin, end):
         fetch_row(span, table, origin, width, col, e + AHEAD, limit)
         factor = every(span, at(weight, base + e))
-        result = result + factor * load(table, origin + at(col, e) * width, span)
+        result = result + factor * activated(relu, load(table, origin + at(col, e) * width, span))
     return result
 
 
@@ -158,14 +163,15 @@ def _mixed_rows(
     limit: int,
     origin: int,
     omega_origin: int,
+    relu: Relu,
 ) -> None:
     factor = load(omega, omega_origin + channel, span)
     rest = every(span, 1) - factor
     for i in range(begin, end):
         low, high = at(rowptr, i), at(rowptr, i + 1)
-        h = weighted_sum(span, x, origin + channel, width, col, weight, base, low, high, limit)
+        h = weighted_sum(span, x, origin + channel, width, col, weight, base, low, high, limit, relu)
         place = origin + i * width + channel
-        store(y, place, span, rest * load(x, place, span) + factor * h)
+        store(y, place, span, rest * activated(relu, load(x, place, span)) + factor * h)
 
 
 mix = over_channels(_mixed_rows)
@@ -176,6 +182,7 @@ mix = over_channels(_mixed_rows)
 def propagate(
     like: float,
     index: int,
+    relu: Relu,
     rowptr: Address,
     col: Address,
     weight: Address,
@@ -188,14 +195,15 @@ def propagate(
     begin: int,
     end: int,
 ) -> None:
-    """Write (1 − ω) x + ω S x to y."""
+    """Write (1 − ω) σ(x) + ω S σ(x) to y."""
     graph = (pointer(rowptr, index), pointer(col, index), pointer(weight, like))
     features = (pointer(x, like), pointer(omega, like), pointer(y, like))
     limit = fetch_limit(graph[0], end, rows * width)
     for run in range(runs):
         for first in range(begin, end, TILE):
             last = min(first + TILE, end)
-            mix(like, 0, width, *graph, 0, *features, width, first, last, limit, run * rows * width, run * width)
+            places = (width, first, last, limit, run * rows * width, run * width)
+            mix(like, 0, width, *graph, 0, *features, *places, relu)
 
 
 @njit(**inlined)
@@ -217,17 +225,18 @@ def _mixed_rows_backward(
     origin: int,
     omega_origin: int,
     omega_part: int,
+    relu: Relu,
 ) -> None:
     factor = load(omega, omega_origin + channel, span)
     rest = every(span, 1) - factor
     change = every(span, 0)
     for j in range(begin, end):
         low, high = at(rowptr, j), at(rowptr, j + 1)
-        h = weighted_sum(span, grad, origin + channel, width, col, weight, 0, low, high, limit)
+        h = weighted_sum(span, grad, origin + channel, width, col, weight, 0, low, high, limit, None)
         place = origin + j * width + channel
-        g = load(grad, place, span)
-        store(grad_x, place, span, rest * g + factor * h)
-        change = change + load(x, place, span) * (h - g)
+        g, own = load(grad, place, span), load(x, place, span)
+        store(grad_x, place, span, let_through(relu, own, rest * g + factor * h))
+        change = change + activated(relu, own) * (h - g)
     add_wide(grad_omega, omega_part + channel, span, change)
 
 
@@ -239,6 +248,7 @@ _mix_backward = over_channels(_mixed_rows_backward)
 def propagate_backward(
     like: float,
     index: int,
+    relu: Relu,
     rowptr: Address,
     col: Address,
     weight: Address,
@@ -253,7 +263,7 @@ def propagate_backward(
     begin: int,
     end: int,
 ) -> None:
-    """Write (1 − ω) g + ω Sᵀ g and add, for each chunk of rows, Σ x ⊙ (Sᵀ g − g) in float64; S comes transposed."""
+    """Write σ'(x) ((1 − ω) g + ω Sᵀ g) and add, a chunk of rows each, Σ σ(x) ⊙ (Sᵀ g − g) in float64; S comes transposed."""
     chunks = -(-rows // CHUNK)
     graph = (pointer(rowptr, index), pointer(col, index), pointer(weight, like))
     features = (pointer(x, like), pointer(omega, like), pointer(grad, like), pointer(grad_x, like))
@@ -262,7 +272,7 @@ def propagate_backward(
         for first in range(begin, end, TILE):
             last, part = min(first + TILE, end), (run * chunks + first // CHUNK) * width
             origins = (run * rows * width, run * width, part)
-            _mix_backward(like, 0, width, *graph, *features, sums, width, first, last, limit, *origins)
+            _mix_backward(like, 0, width, *graph, *features, sums, width, first, last, limit, *origins, relu)
 
 
 # ------------------------------------------------------------------------------------- sums of rows, dots of rows
@@ -284,10 +294,11 @@ def _summed_rows(
     limit: int,
     origin: int,
     y_origin: int,
+    relu: Relu,
 ) -> None:
     for i in range(begin, end):
         low, high = at(rowptr, i), at(rowptr, i + 1)
-        h = weighted_sum(span, table, origin + channel, width, col, weight, base, low, high, limit)
+        h = weighted_sum(span, table, origin + channel, width, col, weight, base, low, high, limit, relu)
         store(y, y_origin + i * width + channel, span, h)
 
 
@@ -299,6 +310,7 @@ _sum = over_channels(_summed_rows)
 def product(
     like: float,
     index: int,
+    relu: Relu,
     rowptr: Address,
     col: Address,
     weight: Address,
@@ -312,14 +324,14 @@ def product(
     begin: int,
     end: int,
 ) -> None:
-    """Write S times a table to y for S ``[rows, table_rows]``; `entries` lie between the weights of two runs (0: shared)."""
+    """Write S times σ of a table to y for S ``[rows, table_rows]``; `entries` lie between the weights of two runs (0: shared)."""
     graph = (pointer(rowptr, index), pointer(col, index), pointer(weight, like))
     features = (pointer(table, like), pointer(y, like))
     limit = fetch_limit(graph[0], end, table_rows * width)
     for run in range(runs):
         for first in range(begin, end, TILE):
             last, origins = min(first + TILE, end), (run * table_rows * width, run * rows * width)
-            _sum(like, 0, width, *graph, run * entries, *features, width, first, last, limit, *origins)
+            _sum(like, 0, width, *graph, run * entries, *features, width, first, last, limit, *origins, relu)
 
 
 @njit(**inlined)

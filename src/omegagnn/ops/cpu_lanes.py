@@ -304,6 +304,32 @@ def where_positive(typing: Any, lanes: Any, one: Any, other: Any) -> _Codegen:
 
 
 @intrinsic
+def activated(typing: Any, relu: Any, lanes: Any) -> _Codegen:
+    """Return max(x, 0) of each lane (NaN stays NaN), or the lanes as they are where `relu` is None."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if isinstance(relu, types.NoneType):
+            return args[1]
+        zero = ir.Constant(args[1].type, None)
+        return builder.select(builder.fcmp_ordered("<", args[1], zero), zero, args[1])
+
+    return lanes(relu, lanes), generate
+
+
+@intrinsic
+def let_through(typing: Any, relu: Any, lanes: Any, grad: Any) -> _Codegen:
+    """Return a gradient where the lanes are above 0, else 0, or everywhere where `relu` is None."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if isinstance(relu, types.NoneType):
+            return args[2]
+        zero = ir.Constant(args[1].type, None)
+        return builder.select(builder.fcmp_ordered(">", args[1], zero), args[2], zero)
+
+    return lanes(relu, lanes, lanes), generate
+
+
+@intrinsic
 def square_root(typing: Any, lanes: Any) -> _Codegen:
     """Return the square root of each lane."""
 

@@ -1,6 +1,6 @@
 r"""Random numbers by counter: a draw is a hash of (seed, step, place, element), with no generator state to keep.
 
-A run therefore draws the same numbers alone or in company, on CPU or GPU, before and after a restart. `Draws.key` folds
+A run therefore draws the same numbers alone or in company, on CPU or GPU, before and after a restart. `draw_key` folds
 (seed, step, place) into two 32-bit words ``k0, k1``; element ``e`` (low and high word ``e0, e1``) becomes
 
 .. math::
@@ -11,8 +11,6 @@ int64 under a mask, the one form of 32-bit arithmetic that torch, numba and Trit
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -56,34 +54,13 @@ def drop_threshold(p: float) -> int:
     return round(p * 2**UNIFORM_BITS)
 
 
-@dataclass(frozen=True)
-class Draws:
-    """The randomness of R runs at one step: seeds ``[R]`` and the step, from which each place takes its key.
-
-    `step` may be a 0-dimensional tensor on the device, so that a captured CUDA graph moves on without new code.
-    """
-
-    seeds: Tensor
-    step: int | Tensor = 0
-
-    @classmethod
-    def from_torch(cls, runs: int, device: torch.device | str = "cpu") -> Draws:
-        """Take seeds from torch's own generator, so that `torch.manual_seed` governs them."""
-        return cls(torch.randint(0, 2**62, (runs,)).to(device))
-
-    def at(self, step: int | Tensor) -> Draws:
-        """Return the draws of another step."""
-        return Draws(self.seeds, step)
-
-    def key(self, place: int) -> Tensor:
-        """Return the two words of each run for one place in the program (a layer, an edge mask), ``[R, 2]``."""
-        seeds = self.seeds.long()
-        low, high = seeds & MASK, (seeds >> 32) & MASK
-        step = torch.as_tensor(self.step, dtype=torch.int64, device=self.seeds.device)
-        words = []
-        for salt in (GOLDEN, MULTIPLIER_A):
-            word = mix((low + salt) & MASK)
-            word = mix(((word ^ high) + salt) & MASK)
-            word = mix((word + step * GOLDEN) & MASK)
-            words.append(mix((word ^ ((place * MULTIPLIER_B) & MASK)) & MASK))
-        return torch.stack(words, dim=-1)
+def draw_key(seeds: Tensor, step: Tensor, place: int) -> Tensor:
+    """Return the two words of each run, ``[R, 2]``, for seeds ``[R]`` (int64), a step (int64, one number) and a place."""
+    low, high = seeds & MASK, (seeds >> 32) & MASK
+    words = []
+    for salt in (GOLDEN, MULTIPLIER_A):
+        word = mix((low + salt) & MASK)
+        word = mix(((word ^ high) + salt) & MASK)
+        word = mix((word + step * GOLDEN) & MASK)
+        words.append(mix((word ^ ((place * MULTIPLIER_B) & MASK)) & MASK))
+    return torch.stack(words, dim=-1)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from omegagnn.ops.random import draw_bits, drop_threshold
+from omegagnn.ops.random import draw_key as draw_key
 
 
 def receivers(rowptr: Tensor, num_entries: int) -> Tensor:
@@ -18,26 +19,52 @@ def receivers(rowptr: Tensor, num_entries: int) -> Tensor:
     return torch.repeat_interleave(rows, rowptr.diff().long(), output_size=num_entries)
 
 
-def propagate(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Tensor | None) -> Tensor:
-    r"""Return :math:`(1 - ω) x + ω S x`, which is :math:`x - ω (x - S x)`; ``S x`` where ω is None.
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype in which features of a dtype are added up and in which ω, the maps and S's entries are kept."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
 
-    Node-wise: :math:`y_i = (1 - ω) x_i + ω \sum_{j → i} S_{ij} x_j`.
+
+def activated(x: Tensor, relu: bool) -> Tensor:
+    """Return σ(x) in the dtype of sums: ReLU or x itself."""
+    x = x.to(wide(x.dtype))
+    return x.relu() if relu else x
+
+
+def propagate(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Tensor | None, relu: bool) -> Tensor:
+    r"""Return :math:`(1 - ω) σ(x) + ω S σ(x)`; ``S σ(x)`` where ω is None. σ is ReLU, or nothing where `relu` is false.
+
+    Node-wise: :math:`y_i = (1 - ω) σ(x_i) + ω \sum_{j → i} S_{ij} σ(x_j)`.
     """
-    messages = weight[:, None] * x[:, col]
-    gathered = torch.zeros_like(x).index_add_(1, receivers(rowptr, col.numel()), messages)
+    signal = activated(x, relu)
+    messages = weight.to(signal.dtype)[:, None] * signal[:, col]
+    gathered = torch.zeros_like(signal).index_add_(1, receivers(rowptr, col.numel()), messages)
     if omega is None:
-        return gathered
-    omega = omega[:, None, :]
-    return (1 - omega) * x + omega * gathered
+        return gathered.to(x.dtype)
+    omega = omega.to(signal.dtype)[:, None, :]
+    return ((1 - omega) * signal + omega * gathered).to(x.dtype)
 
 
 def propagate_backward(
-    rowptr_t: Tensor, col_t: Tensor, weight_t: Tensor, x: Tensor, omega: Tensor, grad: Tensor
+    rowptr_t: Tensor,
+    col_t: Tensor,
+    weight_t: Tensor,
+    x: Tensor,
+    omega: Tensor,
+    grad: Tensor,
+    relu: bool,
+    need_omega: bool,
 ) -> tuple[Tensor, Tensor]:
-    r"""Return the gradients of `propagate` for x, :math:`(1 - ω) g + ω S^T g`, and ω, :math:`\sum_i x ⊙ (S^T g - g)`."""
-    gathered = propagate(rowptr_t, col_t, weight_t, grad, None)
-    factor = omega[:, None, :]
-    return (1 - factor) * grad + factor * gathered, (x * (gathered - grad)).sum(1)
+    r"""Return the gradients of `propagate` for x and ω (zeros where it is not needed).
+
+    :math:`((1 - ω) g + ω S^T g) ⊙ σ'(x)` and :math:`\sum_i σ(x) ⊙ (S^T g - g)`.
+    """
+    g, factor = grad.to(wide(x.dtype)), omega.to(wide(x.dtype))[:, None, :]
+    gathered = propagate(rowptr_t, col_t, weight_t, g, None, False)
+    grad_x = (1 - factor) * g + factor * gathered
+    if relu:
+        grad_x = torch.where(x > 0, grad_x, 0)
+    grad_omega = (activated(x, relu) * (gathered - g)).sum(1) if need_omega else torch.zeros_like(omega)
+    return grad_x.to(x.dtype), grad_omega.to(omega.dtype)
 
 
 def edge_dot(rowptr: Tensor, col: Tensor, left: Tensor, right: Tensor) -> Tensor:
@@ -74,23 +101,36 @@ def attention_mask(num_entries: int, heads: int, p: float, key: Tensor, dtype: t
 
 
 def attention(
-    rowptr: Tensor, col: Tensor, x: Tensor, dst: Tensor, src: Tensor, omega: Tensor, slope: float, p: float, key: Tensor
-) -> tuple[Tensor, Tensor]:
-    r"""Return :math:`y = (1 - ω) x + ω Ŝ x` and the log-sum-exp of each row.
+    rowptr: Tensor,
+    col: Tensor,
+    x: Tensor,
+    maps: Tensor,
+    omega: Tensor,
+    slope: float,
+    p: float,
+    key: Tensor,
+    relu: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Return :math:`y = (1 - ω) σ(x) + ω Ŝ σ(x)`, the scores ``[R, n, 2 · heads]`` and each row's log-sum-exp.
 
-    :math:`Ŝ_{ij} = \mathrm{softmax}_j \mathrm{LeakyReLU}(d_i + s_j)` over the entries of row ``i``; each head weighs its
-    own block of channels; with ``p > 0`` entries of Ŝ are dropped at random and the rest scaled by 1/(1 − p).
+    The scores are σ(x) times the maps ``[R, c, 2 · heads]``: a column of :math:`d_i` for each head, then one of
+    :math:`s_j` for each. :math:`Ŝ_{ij} = \mathrm{softmax}_j \mathrm{LeakyReLU}(d_i + s_j)` over the entries of row ``i``;
+    each head weighs its own block of channels; with ``p > 0`` entries of Ŝ are dropped at random and the rest scaled by
+    1/(1 − p).
     """
+    signal = activated(x, relu)
+    scores = signal @ maps.to(signal.dtype)
+    dst, src = scores.chunk(2, dim=2)
     heads = dst.size(2)
     lse = attention_log_sum(rowptr, col, dst, src, slope)
     alpha, _ = attention_coefficients(rowptr, col, dst, src, lse, slope)
     if p > 0:
-        alpha = alpha * attention_mask(col.numel(), heads, p, key, x.dtype)
-    blocks = x.unflatten(2, (heads, -1))
+        alpha = alpha * attention_mask(col.numel(), heads, p, key, signal.dtype)
+    blocks = signal.unflatten(2, (heads, -1))
     messages = alpha[..., None] * blocks[:, col]
     gathered = torch.zeros_like(blocks).index_add_(1, receivers(rowptr, col.numel()), messages).flatten(2)
-    omega = omega[:, None, :]
-    return (1 - omega) * x + omega * gathered, lse
+    factor = omega.to(signal.dtype)[:, None, :]
+    return ((1 - factor) * signal + factor * gathered).to(x.dtype), scores, lse
 
 
 def attention_backward(
@@ -100,37 +140,46 @@ def attention_backward(
     col_t: Tensor,
     order_t: Tensor,
     x: Tensor,
-    dst: Tensor,
-    src: Tensor,
+    y: Tensor,
+    maps: Tensor,
+    scores: Tensor,
     lse: Tensor,
     omega: Tensor,
     grad: Tensor,
     slope: float,
     p: float,
     key: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Return the gradients of `attention` for x, dst, src and ω.
+    relu: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Return the gradients of `attention` for x, the maps and ω.
 
-    With :math:`\bar α` the coefficients after dropout mask ``m``, :math:`q_{ij} = m_{ij} \langle ω g_i, x_j \rangle`:
-    :math:`\partial \mathrm{logit}_{ij} = α_{ij} (q_{ij} - \sum_k α_{ik} q_{ik})`; x and ω as in `propagate_backward`
-    with :math:`\bar α` for ``S``. The transpose is for the twins, which gather where this scatters.
+    With :math:`\bar α` the coefficients after dropout mask ``m``, :math:`q_{ij} = m_{ij} \langle ω g_i, σ(x_j) \rangle`:
+    :math:`\partial \mathrm{logit}_{ij} = α_{ij} (q_{ij} - \sum_k α_{ik} q_{ik})`. Summed over receivers and senders these
+    are the gradients of the scores, ``G``; then :math:`σ(x)^T G` for the maps, and for x and ω as in `propagate_backward`
+    with :math:`\bar α` for ``S``, where x gets :math:`G\, \mathrm{maps}^T` besides.
+
+    The transpose is for the twins, which gather where this scatters; so is y, from which they may take
+    :math:`\sum_k α_{ik} q_{ik} = \langle g_i, y_i - (1 - ω) σ(x_i) \rangle` without a look at the entries.
     """
-    heads, row = dst.size(2), receivers(rowptr, col.numel())
+    heads, row, signal = lse.size(2), receivers(rowptr, col.numel()), activated(x, relu)
+    dst, src = scores.chunk(2, dim=2)
     alpha, steepness = attention_coefficients(rowptr, col, dst, src, lse, slope)
-    mask = attention_mask(col.numel(), heads, p, key, x.dtype) if p > 0 else torch.ones_like(alpha)
-    factor = omega[:, None, :]
-    blocks, grad_blocks = x.unflatten(2, (heads, -1)), grad.unflatten(2, (heads, -1))
+    mask = attention_mask(col.numel(), heads, p, key, signal.dtype) if p > 0 else torch.ones_like(alpha)
+    g, factor = grad.to(signal.dtype), omega.to(signal.dtype)[:, None, :]
+    blocks, grad_blocks = signal.unflatten(2, (heads, -1)), g.unflatten(2, (heads, -1))
     messages = (alpha * mask)[..., None] * grad_blocks[:, row]
     gathered = torch.zeros_like(blocks).index_add_(1, col, messages).flatten(2)
-    pull = mask * ((factor * grad).unflatten(2, (heads, -1))[:, row] * blocks[:, col]).sum(-1)
+    pull = mask * ((factor * g).unflatten(2, (heads, -1))[:, row] * blocks[:, col]).sum(-1)
     mean = torch.zeros_like(dst).index_add_(1, row, alpha * pull)
     grad_score = alpha * (pull - mean[:, row]) * steepness
-    return (
-        (1 - factor) * grad + factor * gathered,
-        torch.zeros_like(dst).index_add_(1, row, grad_score),
-        torch.zeros_like(src).index_add_(1, col, grad_score),
-        (x * (gathered - grad)).sum(1),
-    )
+    of_receivers = torch.zeros_like(dst).index_add_(1, row, grad_score)
+    of_senders = torch.zeros_like(src).index_add_(1, col, grad_score)
+    grad_scores = torch.cat([of_receivers, of_senders], dim=2)
+    grad_x = (1 - factor) * g + factor * gathered + grad_scores @ maps.to(signal.dtype).mT
+    if relu:
+        grad_x = torch.where(x > 0, grad_x, 0)
+    grad_omega = (signal * (gathered - g)).sum(1)
+    return grad_x.to(x.dtype), (signal.mT @ grad_scores).to(maps.dtype), grad_omega.to(omega.dtype)
 
 
 def dropped_values(value: Tensor, p: float, key: Tensor) -> Tensor:
@@ -172,7 +221,7 @@ def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:
     return x * (kept.view_as(x).to(x.dtype) / (1 - p))
 
 
-def adam_(
+def adam_runs_(
     param: Tensor,
     grad: Tensor,
     average: Tensor,
@@ -203,3 +252,44 @@ def adam_(
     new_param = param - rate / correction1 * new_average / size
     for old, new in ((param, new_param), (average, new_average), (square, new_square)):
         old.copy_(torch.where(moves, new, old))
+
+
+def adam_(
+    param: Tensor,
+    grad: Tensor,
+    average: Tensor,
+    square: Tensor,
+    rates: Tensor,
+    decays: Tensor,
+    correction: Tensor,
+    active: Tensor,
+    blocks: Tensor,
+    largest: int,
+    beta1: float,
+    beta2: float,
+    eps: float,
+) -> None:
+    r"""Step Adam in place on flat arrays cut into blocks, each of one run and one group; an inactive run stays to the bit.
+
+    `blocks` ``[4, B]`` holds where a block begins and ends, its run and its group, and none is longer than `largest`;
+    `rates` and `decays` are ``[G, R]``, `correction` holds a factor of all rates, :math:`c_1 = 1 - β_1^t` and
+    :math:`c_2 = 1 - β_2^t`. With :math:`g' = g + λ p`: :math:`a ← β_1 a + (1 - β_1) g'`,
+    :math:`s ← β_2 s + (1 - β_2) g'^2` and :math:`p ← p - η \, (a / c_1) / (\sqrt{s / c_2} + ε)`, as in `torch.optim.Adam`.
+    """
+    factor, correction1, correction2 = correction.to(param.dtype)
+    for start, stop, run, group in blocks.t().tolist():
+        if not active[run]:
+            continue
+        p, g, a, s = (array[start:stop] for array in (param, grad, average, square))
+        rate, decay = (table[group, run].to(param.dtype) for table in (rates, decays))
+        g = g + decay * p
+        a += (1 - beta1) * (g - a)
+        s.copy_(beta2 * s + (1 - beta2) * g * g)
+        p -= factor * rate / correction1 * a / ((s / correction2).sqrt() + eps)
+
+
+def keep_(kept: Tensor, source: Tensor, chosen: Tensor, blocks: Tensor, largest: int) -> None:
+    """Copy the blocks of the chosen runs (bool ``[R]``) from one flat array to another; `blocks` as in `adam_`."""
+    for start, stop, run, _ in blocks.t().tolist():
+        if chosen[run]:
+            kept[start:stop] = source[start:stop]

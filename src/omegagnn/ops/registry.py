@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from omegagnn.ops import reference
+from omegagnn.ops.reference import wide
 
 _library = torch.library.Library("omegagnn", "DEF")
 _forced: list[str] = []
@@ -60,11 +61,14 @@ def fused_twin(device_type: str) -> ModuleType | None:
 
 
 def backend_for(x: Tensor) -> ModuleType:
-    """Return the module that computes for a tensor: its device's twin if that handles its dtype, else the reference."""
+    """Return the module that computes for a tensor: its device's twin if that handles its dtype, else the reference.
+
+    Integers (seeds, for one) are handled by every twin.
+    """
     if _forced and _forced[-1] == "reference":
         return reference
     twin = fused_twin(x.device.type)
-    return twin if twin is not None and x.dtype in twin.DTYPES else reference
+    return twin if twin is not None and (x.dtype in twin.DTYPES or not x.is_floating_point()) else reference
 
 
 def _define(schema: str, main: int, fake: Callable[..., Any]) -> None:
@@ -91,6 +95,18 @@ def _fake_edge_dot(rowptr: Tensor, col: Tensor, left: Tensor, right: Tensor) -> 
     return left.new_empty(left.size(0), col.size(0))
 
 
+def _fake_attention(
+    rowptr: Tensor, col: Tensor, x: Tensor, maps: Tensor, *_: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    runs, rows, width = x.shape
+    scores = x.new_empty(runs, rows, maps.size(2), dtype=wide(x.dtype))
+    return x.new_empty(runs, rows, width), scores, scores.new_empty(runs, rows, maps.size(2) // 2)
+
+
+def _fake_draw_key(seeds: Tensor, step: Tensor, place: int) -> Tensor:
+    return seeds.new_empty(seeds.size(0), 2)
+
+
 def _fake_sparse_linear(rowptr: Tensor, col: Tensor, value: Tensor, weight: Tensor, p: float, key: Tensor) -> Tensor:
     return weight.new_empty(weight.size(0), rowptr.size(0) - 1, weight.size(2))
 
@@ -101,26 +117,26 @@ def _fake_sparse_linear_backward(
     return grad.new_empty(grad.size(0), rowptr_t.size(0) - 1, grad.size(2))
 
 
-_define("propagate(Tensor rowptr, Tensor col, Tensor weight, Tensor x, Tensor? omega) -> Tensor", 3, _like(3))
+_define("propagate(Tensor rowptr, Tensor col, Tensor weight, Tensor x, Tensor? omega, bool relu) -> Tensor", 3, _like(3))
 _define(
-    "propagate_backward(Tensor rowptr_t, Tensor col_t, Tensor weight_t, Tensor x, Tensor omega, Tensor grad)"
-    " -> (Tensor, Tensor)",
+    "propagate_backward(Tensor rowptr_t, Tensor col_t, Tensor weight_t, Tensor x, Tensor omega, Tensor grad, bool relu,"
+    " bool need_omega) -> (Tensor, Tensor)",
     3,
     _like_each(3, 4),
 )
 _define("edge_dot(Tensor rowptr, Tensor col, Tensor left, Tensor right) -> Tensor", 2, _fake_edge_dot)
 _define(
-    "attention(Tensor rowptr, Tensor col, Tensor x, Tensor dst, Tensor src, Tensor omega, float slope, float p,"
-    " Tensor key) -> (Tensor, Tensor)",
+    "attention(Tensor rowptr, Tensor col, Tensor x, Tensor maps, Tensor omega, float slope, float p, Tensor key,"
+    " bool relu) -> (Tensor, Tensor, Tensor)",
     2,
-    _like_each(2, 3),
+    _fake_attention,
 )
 _define(
-    "attention_backward(Tensor rowptr, Tensor col, Tensor rowptr_t, Tensor col_t, Tensor order_t, Tensor x, Tensor dst,"
-    " Tensor src, Tensor lse, Tensor omega, Tensor grad, float slope, float p, Tensor key)"
-    " -> (Tensor, Tensor, Tensor, Tensor)",
+    "attention_backward(Tensor rowptr, Tensor col, Tensor rowptr_t, Tensor col_t, Tensor order_t, Tensor x, Tensor y,"
+    " Tensor maps, Tensor scores, Tensor lse, Tensor omega, Tensor grad, float slope, float p, Tensor key, bool relu)"
+    " -> (Tensor, Tensor, Tensor)",
     5,
-    _like_each(5, 6, 7, 9),
+    _like_each(5, 7, 10),
 )
 _define(
     "sparse_linear(Tensor rowptr, Tensor col, Tensor value, Tensor weight, float p, Tensor key) -> Tensor",
@@ -134,5 +150,6 @@ _define(
     _fake_sparse_linear_backward,
 )
 _define("dropout(Tensor x, float p, Tensor key) -> Tensor", 0, _like(0))
+_define("draw_key(Tensor seeds, Tensor step, int place) -> Tensor", 0, _fake_draw_key)
 
 kernels = torch.ops.omegagnn

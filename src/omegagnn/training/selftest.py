@@ -45,17 +45,17 @@ def _small_case() -> tuple[Graph, list[Tensor]]:
     hub = torch.stack([torch.zeros(n - 2, dtype=torch.long), torch.arange(1, n - 1)])
     some = torch.randint(1, n - 1, (2, 600), generator=generator)
     graph = Graph.from_edge_index(torch.cat([hub, some], dim=1), num_nodes=n).to_undirected()
-    shapes = [(n, channels), (channels,), (n, 2), (n, 2)]
+    shapes = [(n, channels), (channels,), (channels, 4)]
     return graph, [torch.randn(shape, generator=generator) for shape in shapes]
 
 
 def _outputs(graph: Graph, inputs: list[Tensor]) -> list[Tensor]:
-    x, omega, dst, src = (each.clone().requires_grad_() for each in inputs)
+    x, omega, maps = (each.clone().requires_grad_() for each in inputs)
     y = omega_propagate(x, graph.gcn_norm(), omega)
-    z = attention_propagate(x, dst, src, graph.with_self_loops(), omega)
+    z = attention_propagate(x, maps, graph.with_self_loops(), omega)
     weights = torch.linspace(-1, 1, y.numel()).view_as(y)
     ((y + z) * weights).mean(0).sum().backward()
-    return [y.detach(), z.detach(), *(each.grad for each in (x, omega, dst, src) if each.grad is not None)]
+    return [y.detach(), z.detach(), *(each.grad for each in (x, omega, maps) if each.grad is not None)]
 
 
 class _CheckpointReader(Progress):
