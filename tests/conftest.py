@@ -11,6 +11,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 import torch
 
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # read when triton is imported: its kernels then run on the CPU
+
 torch.set_num_threads(1)
 
 REPOSITORY = Path(__file__).resolve().parent.parent

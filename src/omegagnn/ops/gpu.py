@@ -31,8 +31,8 @@ from omegagnn.ops.gpu_rows import finish_long_rows_kernel, propagate_kernel, spa
 from omegagnn.ops.random import drop_threshold
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-TILE = 4096  # numbers a program holds at once
-MOST_CHANNELS = 512
+TILE, TILE_BYTES = 4096, 4096  # numbers, or bytes of gathered rows, that a program holds at once
+MOST_CHANNELS = 512  # a program takes; attention, whose scores span a head, takes them all
 LONG_BLOCK = 1024
 
 edge_dot = reference.edge_dot
@@ -43,11 +43,11 @@ def _sums(dtype: torch.dtype) -> tuple[Any, torch.dtype]:
     return (tl.float64, torch.float64) if dtype == torch.float64 else (tl.float32, torch.float32)
 
 
-def _shape(channels: int) -> dict[str, int]:
-    """Return the tile in which rows of some channels are gathered, and its warps."""
-    block = min(MOST_CHANNELS, triton.next_power_of_2(channels))
-    entries = max(2, min(16, TILE // block))
-    return {"BLOCK_C": block, "BLOCK_E": entries, "num_warps": 1 if block <= 64 else 2 if block <= 128 else 4}
+def _shape(channels: int, dtype: torch.dtype) -> dict[str, int]:
+    """Return the tile in which rows of some channels are gathered: one warp with some 4 KiB under way was fastest."""
+    block = triton.next_power_of_2(channels)
+    entries = max(2, min(16, TILE_BYTES // (block * dtype.itemsize)))
+    return {"BLOCK_C": block, "BLOCK_E": entries, "num_warps": 1}
 
 
 def _dropping(p: float) -> dict[str, float]:
@@ -67,7 +67,7 @@ def _propagate(
     out = torch.empty_like(x)
     if not x.numel():
         return out, torch.zeros_like(omega) if need_omega and omega is not None else None
-    plan, shape, (acc, total) = plan_of(rowptr), _shape(c), _sums(x.dtype)
+    plan, shape, (acc, total) = plan_of(rowptr), _shape(min(c, MOST_CHANNELS), x.dtype), _sums(x.dtype)
     rows = rows_a_program(n, runs)
     programs, blocks = triton.cdiv(n, rows), triton.cdiv(c, shape["BLOCK_C"])
     part = x.new_empty(programs + plan.long_rows, runs, c, dtype=total) if need_omega else out
@@ -106,7 +106,9 @@ def _listed(plan: Plan, n: int, row_block: int) -> list[tuple[Tensor, int, dict[
     short = {"LISTED": False, "ROWS": row_block, "BLOCK_E": 16, "num_warps": 4}
     launches: list[tuple[Tensor, int, dict[str, Any]]] = [(plan.long_row, n, short)]
     if plan.long_rows:
-        launches.append((plan.long_row, plan.long_rows, {"LISTED": True, "ROWS": 1, "BLOCK_E": LONG_BLOCK, "num_warps": 4}))
+        launches.append(
+            (plan.long_row, plan.long_rows, {"LISTED": True, "ROWS": 1, "BLOCK_E": LONG_BLOCK, "num_warps": 4})
+        )
     return launches
 
 
@@ -127,7 +129,7 @@ def attention(
         log_sum_kernel[(triton.cdiv(count, options["ROWS"]), runs, heads)](
             rowptr, col, scores, lse, rows, count, n, heads, plan.limit, SLOPE=slope, ACC=acc, **options
         )
-    shape, per_program = _shape(c // heads), rows_a_program(n, runs * heads)
+    shape, per_program = _shape(c // heads, x.dtype), rows_a_program(n, runs * heads)
     programs = triton.cdiv(n, per_program)
     sums = _segments(plan, runs, c, total, x.device)
     split = plan.long_rows > 0
@@ -137,7 +139,7 @@ def attention(
         ROWS=per_program, **shape,
     )  # fmt: skip
     if split:
-        whole = _shape(c)["BLOCK_C"]
+        whole = min(MOST_CHANNELS, triton.next_power_of_2(c))
         finish_long_rows_kernel[(plan.long_rows, runs, triton.cdiv(c, whole))](
             plan.long_row, plan.long_first, x, omega, x, y, y, sums, n, c, runs, plan.segments, programs,
             MIX=True, BACKWARD=False, RELU=relu, OMEGA=False, ACC=acc, BLOCK_S=16, BLOCK_C=whole,
@@ -156,7 +158,7 @@ def attention_backward(
     if not x.numel():
         return grad_x, torch.zeros_like(maps), torch.zeros_like(omega)
     plan, plan_t, entries = plan_of(rowptr), plan_of(rowptr_t), col.numel()
-    shape = _shape(c // heads)
+    shape = _shape(c // heads, x.dtype)
     pull, grad_scores = torch.empty_like(lse), torch.empty_like(scores)
     score_grad = x.new_empty(runs, entries, heads, dtype=total)
     tile = max(1, min(32, 2 * TILE // shape["BLOCK_C"]))
@@ -176,7 +178,7 @@ def attention_backward(
     if plan_t.long_rows:
         for segment_sums, out, column in ((sums, grad_x, 0), (sender, grad_scores, heads)):
             width = segment_sums.size(2)
-            block = _shape(width)["BLOCK_C"]
+            block = min(MOST_CHANNELS, triton.next_power_of_2(width))
             add_segments_kernel[(plan_t.long_rows, runs, triton.cdiv(width, block))](
                 plan_t.long_row, plan_t.long_first, segment_sums, out, n, width, out.size(2), column, plan_t.segments,
                 ACC=acc, BLOCK_S=16, BLOCK_C=block,
@@ -205,7 +207,7 @@ def _sparse(
     out = factor.new_empty(runs, n, c)
     if not out.numel():
         return out
-    plan, shape, (acc, total) = plan_of(rowptr), _shape(c), _sums(factor.dtype)
+    plan, shape, (acc, total) = plan_of(rowptr), _shape(min(c, MOST_CHANNELS), factor.dtype), _sums(factor.dtype)
     rows = rows_a_program(n, runs)
     programs, blocks = triton.cdiv(n, rows), triton.cdiv(c, shape["BLOCK_C"])
     sums = _segments(plan, runs, c, total, factor.device)
@@ -264,6 +266,4 @@ def adam_(
 
 def keep_(kept: Tensor, source: Tensor, chosen: Tensor, blocks: Tensor, largest: int) -> None:
     """See `reference.keep_`."""
-    keep_kernel[(blocks.size(1),)](
-        kept, source, chosen, blocks, blocks.size(1), BLOCK=triton.next_power_of_2(largest)
-    )
+    keep_kernel[(blocks.size(1),)](kept, source, chosen, blocks, blocks.size(1), BLOCK=triton.next_power_of_2(largest))
