@@ -398,3 +398,20 @@ def test_a_wrong_call_is_one_sentence(call: Any, sentence: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011, the sentence is compared below
         call()
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("conv", ["gcn", "gat"])
+def test_who_looks_at_what_enters_a_layer_sees_it_behind_its_activation(conv: Any) -> None:
+    """σ is left to the layer that comes next, which has it for nothing; a hook sees f⁰ … f^L as if it were not."""
+    torch.manual_seed(0)
+    net = OmegaNet(5, 6, 3, 2, conv=conv)
+    x, graph = torch.randn(9, 5), Graph.from_edge_index(torch.randint(9, (2, 30)), 9)
+    alone, seen = net(x, graph), []
+    for layer in (*net.convs, net.closing):
+        layer.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+    assert_same_bits(net(x, graph), alone)
+    assert len(seen) == 4
+    for f in seen:
+        assert float(f.min()) == 0 < float(f.max())
+    assert_same_bits(seen[0], net.opening(x).relu())
+    assert_same_bits(seen[1], net.convs[0](seen[0], graph).relu())

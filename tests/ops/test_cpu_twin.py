@@ -128,9 +128,7 @@ def every_kernel(
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize(("p", "relu"), [(0.0, True), (0.6, False), (0.6, True)])
-def test_every_kernel_equals_the_reference_on_every_graph(
-    name: str, dtype: torch.dtype, p: float, relu: bool
-) -> None:
+def test_every_kernel_equals_the_reference_on_every_graph(name: str, dtype: torch.dtype, p: float, relu: bool) -> None:
     for kernel in every_kernel(Structure(GRAPHS[name](), dtype), 2, 16, 2, dtype, p, relu).values():
         assert_all_close(kernel(cpu), kernel(reference))
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from omegagnn.graph import Graph
-from omegagnn.ops.random import Draws, draw_bits, drop_threshold, mix
+from omegagnn.ops import Draws
+from omegagnn.ops.random import draw_bits, drop_threshold, mix
 
 pytest.importorskip("triton", reason="needs triton, which exists for Linux only")
 from omegagnn.ops import gpu

@@ -76,7 +76,10 @@ def attention_propagate(
         relu: whether ReLU(x) stands for x, in the scores too.
     """
     runs_first, had_runs = _runs_first(x, graph)
-    (runs, _, channels), all_maps = runs_first.shape, maps if maps.dim() == 3 else maps.expand(runs_first.size(0), *maps.shape)
+    (runs, _, channels), all_maps = (
+        runs_first.shape,
+        maps if maps.dim() == 3 else maps.expand(runs_first.size(0), *maps.shape),
+    )
     if maps.dim() not in (2, 3) or all_maps.shape[:2] != (runs, channels) or maps.size(-1) % 2:
         raise ValueError(
             f"maps must be [{channels}, 2 · heads], with {runs} runs in front or without, but their shape is "

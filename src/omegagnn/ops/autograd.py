@@ -80,9 +80,7 @@ class Propagate(Function):
         return grad_x, grad_omega if need_omega else None, grad_weight, *(None,) * 6
 
     @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, *graph: Any
-    ) -> tuple[Tensor, int]:
+    def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, *graph: Any) -> tuple[Tensor, int]:
         _refuse_batched("the graph", *in_dims[2:])
         size = info.batch_size
         folded = Propagate.apply(
@@ -368,7 +366,7 @@ class Dropout(Function):
 
 @positional
 class Key(Function):
-    """The key of each run from its seed; see `ops.random.draw_key`. A vmap dimension of the seeds becomes more runs."""
+    """The key of each run from its seed; see `ops.reference.draw_key`. A vmap dimension of the seeds becomes more runs."""
 
     @staticmethod
     def forward(seeds: Tensor, step: Tensor, place: int) -> Tensor:
@@ -379,9 +377,7 @@ class Key(Function):
         ctx.mark_non_differentiable(output)
 
     @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], seeds: Tensor, step: Tensor, place: int
-    ) -> tuple[Tensor, int]:
+    def vmap(info: Any, in_dims: tuple[int | None, ...], seeds: Tensor, step: Tensor, place: int) -> tuple[Tensor, int]:
         _refuse_batched("the step", in_dims[1])
         size = info.batch_size
         return _out_of_runs(size, Key.apply(_into_runs(size, seeds, in_dims[0]), step, place)), 0

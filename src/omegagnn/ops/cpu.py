@@ -260,9 +260,7 @@ def attention_backward(
     given, settings = (scores, lse, alpha, kept), (slope, *_drops(p, x.dtype), *sizes)
     _run(cpu_attention.attention_coefficients, few, rows, (rowptr, col), given, (key.long(),), *settings)
     features, graph_t = (kept, pull, x, omega, grad, grad_x), (rowptr_t, col_t)
-    _run(
-        cpu_attention.attention_pull, many, rows, graph_t, features, (parts,), *sizes, width, order=order, kinds=kinds
-    )
+    _run(cpu_attention.attention_pull, many, rows, graph_t, features, (parts,), *sizes, width, order=order, kinds=kinds)
     _run(cpu_attention.attention_receivers, few, rows, (rowptr,), (alpha, kept, pull, grad_scores), (), slope, *sizes)
     _run(cpu_attention.attention_senders, few, rows, (rowptr_t,), (pull, grad_scores), (), *sizes, order=order)
     arrays, sizes = (x, maps.mT.contiguous(), grad_scores, grad_x), (runs, rows, 2 * heads, width)
@@ -286,7 +284,9 @@ def sparse_linear(rowptr: Tensor, col: Tensor, value: Tensor, weight: Tensor, p:
         value = _dropped(value, p, key, value.new_empty(runs, entries))
     y = _fresh(weight, runs, rows, width)
     sizes = (runs, rows, columns, entries if p > 0 else 0, width)
-    _run(cpu_kernels.product, runs * entries * width, rows, (rowptr, col), (value, weight, y), (), *sizes, kinds=(None,))
+    _run(
+        cpu_kernels.product, runs * entries * width, rows, (rowptr, col), (value, weight, y), (), *sizes, kinds=(None,)
+    )
     return y
 
 
@@ -390,7 +390,7 @@ def keep_(kept: Tensor, source: Tensor, chosen: Tensor, blocks: Tensor, largest:
 
 
 def draw_key(seeds: Tensor, step: Tensor, place: int) -> Tensor:
-    """See `omegagnn.ops.random.draw_key`."""
+    """See `omegagnn.ops.reference.draw_key`."""
     out = torch.empty(seeds.numel(), 2, dtype=torch.int64)
     _run(cpu_elements.draw_key, 0, seeds.numel(), (), (), (seeds.long(), step.long(), out), place)
     return out

@@ -185,7 +185,11 @@ def keep(
     like: float, kept: Address, source: Address, chosen: Address, blocks: Address, count: int, begin: int, end: int
 ) -> None:
     """Copy the blocks of the chosen runs."""
-    arrays, wanted, places = (pointer(kept, like), pointer(source, like)), pointer(chosen, np.uint8(0)), pointer(blocks, 0)
+    arrays, wanted, places = (
+        (pointer(kept, like), pointer(source, like)),
+        pointer(chosen, np.uint8(0)),
+        pointer(blocks, 0),
+    )
     for block in range(begin, end):
         if at(wanted, at(places, 2 * count + block)) != 0:
             _copy(like, at(places, block), at(places, count + block), *arrays)

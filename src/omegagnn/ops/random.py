@@ -1,6 +1,6 @@
 r"""Random numbers by counter: a draw is a hash of (seed, step, place, element), with no generator state to keep.
 
-A run therefore draws the same numbers alone or in company, on CPU or GPU, before and after a restart. `draw_key` folds
+A run therefore draws the same numbers alone or in company, on CPU or GPU, before and after a restart. `reference.draw_key` folds
 (seed, step, place) into two 32-bit words ``k0, k1``; element ``e`` (low and high word ``e0, e1``) becomes
 
 .. math::
@@ -52,15 +52,3 @@ def uniform(key: Tensor, count: int, dtype: torch.dtype = torch.float32) -> Tens
 def drop_threshold(p: float) -> int:
     """Return the integer below which 24 random bits mean "dropped", so that every backend drops the same elements."""
     return round(p * 2**UNIFORM_BITS)
-
-
-def draw_key(seeds: Tensor, step: Tensor, place: int) -> Tensor:
-    """Return the two words of each run, ``[R, 2]``, for seeds ``[R]`` (int64), a step (int64, one number) and a place."""
-    low, high = seeds & MASK, (seeds >> 32) & MASK
-    words = []
-    for salt in (GOLDEN, MULTIPLIER_A):
-        word = mix((low + salt) & MASK)
-        word = mix(((word ^ high) + salt) & MASK)
-        word = mix((word + step * GOLDEN) & MASK)
-        words.append(mix((word ^ ((place * MULTIPLIER_B) & MASK)) & MASK))
-    return torch.stack(words, dim=-1)

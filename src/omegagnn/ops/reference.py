@@ -9,8 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from omegagnn.ops.random import draw_bits, drop_threshold
-from omegagnn.ops.random import draw_key as draw_key
+from omegagnn.ops.random import GOLDEN, MASK, MULTIPLIER_A, MULTIPLIER_B, draw_bits, drop_threshold, mix
 
 
 def receivers(rowptr: Tensor, num_entries: int) -> Tensor:
@@ -180,6 +179,18 @@ def attention_backward(
         grad_x = torch.where(x > 0, grad_x, 0)
     grad_omega = (signal * (gathered - g)).sum(1)
     return grad_x.to(x.dtype), (signal.mT @ grad_scores).to(maps.dtype), grad_omega.to(omega.dtype)
+
+
+def draw_key(seeds: Tensor, step: Tensor, place: int) -> Tensor:
+    """Return the two words of each run, ``[R, 2]``, for seeds ``[R]`` (int64), a step (int64, one number) and a place."""
+    low, high = seeds & MASK, (seeds >> 32) & MASK
+    words = []
+    for salt in (GOLDEN, MULTIPLIER_A):
+        word = mix((low + salt) & MASK)
+        word = mix(((word ^ high) + salt) & MASK)
+        word = mix((word + step * GOLDEN) & MASK)
+        words.append(mix((word ^ ((place * MULTIPLIER_B) & MASK)) & MASK))
+    return torch.stack(words, dim=-1)
 
 
 def dropped_values(value: Tensor, p: float, key: Tensor) -> Tensor:

@@ -95,9 +95,7 @@ def _fake_edge_dot(rowptr: Tensor, col: Tensor, left: Tensor, right: Tensor) -> 
     return left.new_empty(left.size(0), col.size(0))
 
 
-def _fake_attention(
-    rowptr: Tensor, col: Tensor, x: Tensor, maps: Tensor, *_: Any
-) -> tuple[Tensor, Tensor, Tensor]:
+def _fake_attention(rowptr: Tensor, col: Tensor, x: Tensor, maps: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     runs, rows, width = x.shape
     scores = x.new_empty(runs, rows, maps.size(2), dtype=wide(x.dtype))
     return x.new_empty(runs, rows, width), scores, scores.new_empty(runs, rows, maps.size(2) // 2)
@@ -117,7 +115,9 @@ def _fake_sparse_linear_backward(
     return grad.new_empty(grad.size(0), rowptr_t.size(0) - 1, grad.size(2))
 
 
-_define("propagate(Tensor rowptr, Tensor col, Tensor weight, Tensor x, Tensor? omega, bool relu) -> Tensor", 3, _like(3))
+_define(
+    "propagate(Tensor rowptr, Tensor col, Tensor weight, Tensor x, Tensor? omega, bool relu) -> Tensor", 3, _like(3)
+)
 _define(
     "propagate_backward(Tensor rowptr_t, Tensor col_t, Tensor weight_t, Tensor x, Tensor omega, Tensor grad, bool relu,"
     " bool need_omega) -> (Tensor, Tensor)",
