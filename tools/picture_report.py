@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
 from picture_explorer import FOLDER, LARGEST, in_palette
+from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 from omegagnn import fit

@@ -101,7 +101,8 @@ def test_points_of_the_curves_stand_where_their_numbers_say(open_page: OpenPage,
         """() => {
           const figure = [...document.querySelectorAll('article')][1].querySelectorAll('figure');
           const chart = [...figure].find(f => f.querySelector('figcaption').textContent === 'effective rank');
-          const ticks = [...chart.querySelectorAll('text.tick[text-anchor=end]')].map(t => [+t.textContent, +t.getAttribute('y') - 4]);
+          const labels = [...chart.querySelectorAll('text.tick[text-anchor=end]')];
+          const ticks = labels.map(t => [+t.textContent, +t.getAttribute('y') - 4]);
           const [a, b] = [ticks[0], ticks.at(-1)];
           const value = y => a[0] + (y - a[1]) / (b[1] - a[1]) * (b[0] - a[0]);
           const table = [...document.querySelectorAll('article')][1].querySelectorAll('table');
