@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from omegagnn.cli import main
-from omegagnn.cli.training_summary import repeat_command
 from omegagnn.data import load
 from omegagnn.training.config import RunConfig
 from omegagnn.training.engine import Plan, Trainer
@@ -21,6 +20,7 @@ from omegagnn.training.fit import make_plan
 from omegagnn.training.journal import Journal
 from omegagnn.training.presets.names import TASKS, preset_names
 from omegagnn.training.presets.preset import read_preset
+from omegagnn.training.repeat import repeat_command
 
 TUNED = "tuned/citeseer-omega-gcn-2"  # on the data set that comes with the package
 PUBLISHED = "semi/citeseer-omega-gcn-2"

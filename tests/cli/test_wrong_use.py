@@ -60,6 +60,9 @@ USES: list[tuple[str, int, str]] = [
     ("diagnose last --data cora", 2, "--data belongs to a model of your own"),
     ("diagnose model.py", 2, "'model.py' names no function: write FILE.py:FACTORY"),
     ("diagnose model.py:make", 2, "There is no file model.py"),
+    ("report last", 2, "There is no journal in"),
+    ("report", 2, "Missing argument"),
+    ("report last --out page.pdf", 2, "--out page.pdf is no name for a page"),
     ("explore --out page.pdf", 2, "--out page.pdf is no name for a page"),
     ("doctor now", 2, "unexpected extra argument"),
 ]

@@ -72,13 +72,28 @@ def test_the_json_has_the_designed_form(tmp_path: Path) -> None:
     dataset = graph_dataset()
     found = json.loads(json.dumps(train(dataset, tmp_path).evaluate(dataset).to_dict()))
     assert set(found) == {
-        "run", "dataset", "part", "protocol", "score", "members", "classes", "confusion", "journal"
+        "run", "dataset", "part", "protocol", "score", "members", "classes", "confusion", "calibration_error", "journal"
     }  # fmt: skip
     assert set(found["score"]) == {"mean", "sd", "low", "high", "n"}
     assert set(found["members"][0]) == {"member", "seed", "split", "epoch", "score", "loss", "items"}
     assert set(found["classes"][0]) == {"name", "precision", "recall", "f1", "items"}
     assert found["journal"] == {"equal": True, "largest_difference": 0.0}
+    assert 0 <= found["calibration_error"] <= 100
     assert np.array(found["confusion"]).shape == (2, 2)
+
+
+@pytest.mark.parametrize("task", DATASETS)
+def test_calibration_counts_every_answer_of_every_member(task: str, tmp_path: Path) -> None:
+    dataset = DATASETS[task]()
+    result = train(dataset, tmp_path)
+    found = result.evaluate(dataset)
+    answers = sum(member.items for member in found.members) * (dataset.num_classes if found.multilabel else 1)
+    sure = found.calibration
+    assert sure.counts.sum() == answers
+    if not found.multilabel:
+        right = np.nansum(sure.right * sure.counts)
+        assert right == pytest.approx(found.counts.trace())
+        assert (sure.edges[1:][sure.counts > 0] * dataset.num_classes >= 1).all()  # the largest of c is 1/c at least
 
 
 def test_a_run_without_its_data_or_on_changed_data_is_told(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Diagnosis of over-smoothing and the theory behind ω: energies, spectra, traces of any model, theorems as functions."""
 
+from omegagnn.analysis.calibration import Calibration, calibration
 from omegagnn.analysis.diagnosis import Diagnosis, diagnose
+from omegagnn.analysis.embedding import principal_components
 from omegagnn.analysis.energy import (
     dirichlet_energy,
     distance_within,
@@ -29,6 +31,7 @@ from omegagnn.analysis.spectrum import (
 from omegagnn.analysis.trace import LayerTrace, Trace, trace
 
 __all__ = [
+    "Calibration",
     "Diagnosis",
     "Facts",
     "Finding",
@@ -36,6 +39,7 @@ __all__ = [
     "LayerTrace",
     "Thresholds",
     "Trace",
+    "calibration",
     "critical_omega",
     "diagnose",
     "dirichlet_energy",
@@ -50,6 +54,7 @@ __all__ = [
     "learnt_omegas",
     "mean_average_distance",
     "operator_kind",
+    "principal_components",
     "propagation_spectrum",
     "relative_energy",
     "sign_pattern",

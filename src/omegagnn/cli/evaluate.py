@@ -78,6 +78,7 @@ def _show(found: Evaluation) -> None:
     sizes = f"{items[0]}" if len(items) == 1 else f"{items[0]} to {items[-1]}"
     show(f"{found.run} on {found.dataset}, {found.part} ({sizes} items), weights by {found.protocol}")
     show(f"  {kind}   {found.score} %")
+    show(f"  calibration error {100 * found.calibration.error:.2f} points, {_leaning(found.calibration.bias)}")
     if found.difference is not None:
         how = "to the bit" if found.difference == 0 else f"within rounding (largest difference {found.difference:.1e})"
         show(f"  journal    recorded the same for {len(found.members)} member(s), {how}")
@@ -96,6 +97,11 @@ def _show(found: Evaluation) -> None:
         counts = [[name, *map(str, row)] for name, row in zip(found.class_names, found.counts.tolist(), strict=True)]
         names = [f"as {name}" for name in found.class_names]
         show_table("True class, and what it was taken for", ["true", *names], counts, right=names)
+
+
+def _leaning(bias: float) -> str:
+    """Return in words which way the confidence leans."""
+    return f"{100 * abs(bias):.2f} too {'sure' if bias > 0 else 'unsure'} of itself on average"
 
 
 def _percent(value: float) -> str:

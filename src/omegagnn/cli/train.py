@@ -10,7 +10,7 @@ import typer
 from omegagnn.cli.completion import dataset_names, model_names, preset_names, protocol_names, run_names
 from omegagnn.cli.console import note, show_json
 from omegagnn.cli.frame import AsJson, DataRoot, verb_app
-from omegagnn.errors import InterruptedRun, OmegaError, WrongUse
+from omegagnn.errors import InterruptedRun, WrongUse
 
 if TYPE_CHECKING:
     from omegagnn.training.config import RunConfig
@@ -116,8 +116,9 @@ def train(
 
 
 def _train(trainer: Trainer, preset: Preset | None, places: dict[str, Path | str | None], as_json: bool) -> None:
-    from omegagnn.cli.training_summary import place_words, show_summary
+    from omegagnn.cli.training_summary import show_summary
     from omegagnn.training.fit import Result
+    from omegagnn.training.repeat import place_words
 
     for warning in trainer.plan.dataset.warnings:
         note(f"warning: {warning}")
@@ -176,17 +177,12 @@ def _resumed(
     from omegagnn.data import load
     from omegagnn.training.config import parse_config
     from omegagnn.training.engine import Trainer
+    from omegagnn.training.repeat import preset_of
 
     row = journal.run(run)
     config = parse_config(json.loads(row["config"]))
     data = load(config.data.name, split=config.data.split, root=data_root)
-    try:
-        preset = _read_preset(row["preset"])
-    except OmegaError:
-        preset = None
-    if preset is not None and preset.hash != row["preset_hash"]:
-        preset = None
-    return Trainer.resume(row["run"], journal, data, **options), preset
+    return Trainer.resume(row["run"], journal, data, **options), preset_of(row)
 
 
 def _number_or_name(omega: str | None) -> str | float | None:

@@ -16,17 +16,10 @@ if TYPE_CHECKING:
     from omegagnn.training.fit import Result
     from omegagnn.training.presets.preset import Preset, Score
 
-# Keys of the configuration that have an option of their own.
-OPTIONS = {
-    "data.split": "--split",
-    "model.name": "--model",
-    "model.layers": "--layers",
-    "model.omega": "--omega",
-    "training.epochs": "--epochs",
-}
 # What may follow; a line is shown where its verb is there.
 NEXT_STEPS = {
     "runs": "omegagnn runs show {run}{runs_dir}",
+    "report": "omegagnn report {run}{both}",
     "diagnose": "omegagnn diagnose {run}{both}",
     "predict": "omegagnn predict {run} --graph {dataset} --out predictions.csv{both}",
 }
@@ -34,6 +27,8 @@ NEXT_STEPS = {
 
 def show_summary(result: Result, plan: Plan, preset: Preset | None, places: dict[str, Path | str | None]) -> None:
     """Print the summary; `places` are the options about folders and the device that a command must say again."""
+    from omegagnn.training.repeat import place_words, repeat_command
+
     score = "micro-F1" if plan.dataset.task == "inductive" else "accuracy"
     lines = {f"test {score}": f"{result.test()} %", "selected by": _rule_in_words(result)}
     if preset is not None:
@@ -61,50 +56,6 @@ def show_summary(result: Result, plan: Plan, preset: Preset | None, places: dict
     steps = [step.format(**words) for verb, step in NEXT_STEPS.items() if verb in VERBS]
     for title, text in [*lines.items(), *(("next" if k == 0 else "", step) for k, step in enumerate(steps))]:
         show(f"  {title:<14} {text}")
-
-
-def repeat_command(plan: Plan, preset: Preset | None, places: dict[str, Path | str | None]) -> str | None:
-    """Return the command that trains the same again, without a configuration file; None where there is none.
-
-    Only Python can ask for other seeds than 0, 1, ... and for members with settings of their own.
-    """
-    from omegagnn.training.config import RunConfig
-    from omegagnn.training.presets.preset import differences
-
-    seeds = sorted(set(plan.seeds))
-    if any(plan.settings) or seeds != list(range(len(seeds))):
-        return None
-    config, words = plan.config, ["omegagnn", "train"]
-    if preset is None:
-        words.append(config.data.name)
-        base = RunConfig().with_values({"data.name": config.data.name})
-    else:
-        words += ["--preset", preset.name]
-        base = preset.config
-    for key, value in differences(base, config).items():
-        words += _setting(key, value)
-    words += ["--seeds", str(len(seeds))]
-    chosen = {split.hash for split in plan.splits}
-    numbers = [k for k, split in enumerate(plan.dataset.splits) if split.hash in chosen]
-    if len(numbers) < len(plan.dataset.splits):
-        words += ["--splits", ",".join(map(str, numbers))]
-    if plan.protocol != "honest":
-        words += ["--protocol", plan.protocol]
-    return shlex.join(words) + place_words(places)
-
-
-def place_words(places: dict[str, Path | str | None]) -> str:
-    """Return the options about folders and the device as they stand behind a command."""
-    return "".join(f" {option} {shlex.quote(str(place))}" for option, place in places.items() if place is not None)
-
-
-def _setting(key: str, value: Any) -> list[str]:
-    if key == "model.options":
-        return [word for name, item in value.items() for word in _setting(f"{key}.{name}", item)]
-    if key in OPTIONS and value is not None:
-        return [OPTIONS[key], str(value)]
-    text = value if isinstance(value, str) else json.dumps(value)
-    return ["--set", f"{key}={text}"]
 
 
 def _rule_in_words(result: Result) -> str:

@@ -8,6 +8,7 @@ VERBS: dict[str, str] = {
     "presets": "List and show the settings of the paper's tables, with their sources.",
     "evaluate": "Measure a trained run anew: scores, classes, confusions.",
     "predict": "Predict with a trained run on a changed or unseen graph.",
+    "report": "Write all about a run on one page: scores, curves, depth, ω, time, data.",
     "diagnose": "Say whether a network over-smooths, where, and what to change.",
     "runs": "List, show, export and delete what was trained.",
     "explore": "Open the ω explorer: draw a graph, move ω, see what it does.",

@@ -31,8 +31,8 @@ from omegagnn.ops.gpu_rows import finish_long_rows_kernel, propagate_kernel, spa
 from omegagnn.ops.random import drop_threshold
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-TILE, TILE_BYTES = 4096, 4096  # numbers, or bytes of gathered rows, that a program holds at once
-MOST_CHANNELS = 512  # a program takes; attention, whose scores span a head, takes them all
+TILE = 4096  # numbers that a program holds at once
+MOST_CHANNELS = 512  # of a row that a program finishes at once
 LONG_BLOCK = 1024
 
 edge_dot = reference.edge_dot
@@ -43,11 +43,21 @@ def _sums(dtype: torch.dtype) -> tuple[Any, torch.dtype]:
     return (tl.float64, torch.float64) if dtype == torch.float64 else (tl.float32, torch.float32)
 
 
-def _shape(channels: int, dtype: torch.dtype) -> dict[str, int]:
-    """Return the tile in which rows of some channels are gathered: one warp with some 4 KiB under way was fastest."""
+def _shape(channels: int, dtype: torch.dtype, backward: bool = False) -> dict[str, int]:
+    """Return the tile in which rows are gathered, as measured: one warp, and few enough channels that the cache helps.
+
+    256 bytes of a row at a time keep what all programs gather within the L2 cache for longest; rows of two bytes a number
+    gain more from long reads, except in the backward pass, whose programs hold more.
+    """
+    widest = 64 if dtype.itemsize >= 4 else 128 if backward else 256
+    block = min(widest, triton.next_power_of_2(channels))
+    return {"BLOCK_C": block, "BLOCK_E": 8 if block == 256 else 16, "num_warps": 1}
+
+
+def _head_shape(channels: int, backward: bool = False) -> dict[str, int]:
+    """Return the tile of attention, whose scores span a head: all its channels, and few entries at a time."""
     block = triton.next_power_of_2(channels)
-    entries = max(2, min(16, TILE_BYTES // (block * dtype.itemsize)))
-    return {"BLOCK_C": block, "BLOCK_E": entries, "num_warps": 1}
+    return {"BLOCK_C": block, "BLOCK_E": max(2, min(8, (256 if backward else 512) // block)), "num_warps": 1}
 
 
 def _dropping(p: float) -> dict[str, float]:
@@ -67,12 +77,12 @@ def _propagate(
     out = torch.empty_like(x)
     if not x.numel():
         return out, torch.zeros_like(omega) if need_omega and omega is not None else None
-    plan, shape, (acc, total) = plan_of(rowptr), _shape(min(c, MOST_CHANNELS), x.dtype), _sums(x.dtype)
+    plan, shape, (acc, total) = plan_of(rowptr), _shape(c, x.dtype, grad is not None), _sums(x.dtype)
     rows = rows_a_program(n, runs)
     programs, blocks = triton.cdiv(n, rows), triton.cdiv(c, shape["BLOCK_C"])
     part = x.new_empty(programs + plan.long_rows, runs, c, dtype=total) if need_omega else out
     sums = _segments(plan, runs, c, total, x.device)
-    x, omega_or_x, grad_or_x = x, x if omega is None else omega, x if grad is None else grad
+    omega_or_x, grad_or_x = x if omega is None else omega, x if grad is None else grad
     flags: dict[str, Any] = {"MIX": omega is not None, "BACKWARD": grad is not None, "RELU": relu, "OMEGA": need_omega}
     split = plan.long_rows > 0
     propagate_kernel[(programs + plan.segments, runs, blocks)](
@@ -129,7 +139,7 @@ def attention(
         log_sum_kernel[(triton.cdiv(count, options["ROWS"]), runs, heads)](
             rowptr, col, scores, lse, rows, count, n, heads, plan.limit, SLOPE=slope, ACC=acc, **options
         )
-    shape, per_program = _shape(c // heads, x.dtype), rows_a_program(n, runs * heads)
+    shape, per_program = _head_shape(c // heads), rows_a_program(n, runs * heads)
     programs = triton.cdiv(n, per_program)
     sums = _segments(plan, runs, c, total, x.device)
     split = plan.long_rows > 0
@@ -158,7 +168,7 @@ def attention_backward(
     if not x.numel():
         return grad_x, torch.zeros_like(maps), torch.zeros_like(omega)
     plan, plan_t, entries = plan_of(rowptr), plan_of(rowptr_t), col.numel()
-    shape = _shape(c // heads, x.dtype)
+    shape = _head_shape(c // heads, backward=True)
     pull, grad_scores = torch.empty_like(lse), torch.empty_like(scores)
     score_grad = x.new_empty(runs, entries, heads, dtype=total)
     tile = max(1, min(32, 2 * TILE // shape["BLOCK_C"]))
@@ -207,7 +217,7 @@ def _sparse(
     out = factor.new_empty(runs, n, c)
     if not out.numel():
         return out
-    plan, shape, (acc, total) = plan_of(rowptr), _shape(min(c, MOST_CHANNELS), factor.dtype), _sums(factor.dtype)
+    plan, shape, (acc, total) = plan_of(rowptr), _shape(c, factor.dtype), _sums(factor.dtype)
     rows = rows_a_program(n, runs)
     programs, blocks = triton.cdiv(n, rows), triton.cdiv(c, shape["BLOCK_C"])
     sums = _segments(plan, runs, c, total, factor.device)

@@ -37,10 +37,9 @@ def rows_of(rows, n, limit, rowptr, LISTED: tl.constexpr, ROWS: tl.constexpr):
     """Return the rows of this program (those listed, or all that are short), their entries and which of them exist."""
     index = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = index < n
+    row = index.to(tl.int64)
     if LISTED:
         row = tl.load(rows + index, mask=inside, other=0).to(tl.int64)
-    else:
-        row = index.to(tl.int64)
     start = tl.load(rowptr + row, mask=inside, other=0)
     stop = tl.load(rowptr + row + 1, mask=inside, other=0)
     if not LISTED:

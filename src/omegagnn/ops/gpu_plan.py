@@ -10,7 +10,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 SHORTEST_LIMIT, LONGEST_LIMIT = 256, 1024
 MANY_ENTRIES = 10**6
-MOST_ROWS, PROGRAMS_WANTED = 16, 16384
+MOST_ROWS, PROGRAMS_WANTED = 8, 16384
 
 _plans: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 

@@ -136,7 +136,8 @@ def finish_long_rows_kernel(
 @triton.jit
 def sparse_rows(
     start, stop, col, value, order, base, c, channel, in_c, key0, key1,
-    THRESHOLD: tl.constexpr, SCALE: tl.constexpr, ORDER: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+    THRESHOLD: tl.constexpr, SCALE: tl.constexpr, ORDER: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr,
+    BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Return Σ_e dropped(value[e]) · base[col[e]]; with ORDER entry e is the `order[e]`-th of the stored values."""
     total = tl.zeros([BLOCK_C], ACC)

@@ -1,5 +1,7 @@
 """Pages that need nothing else: one HTML file each, no network, light and dark, readable on a phone and on paper."""
 
 from omegagnn.report.explorer import explorer_page, write_explorer
+from omegagnn.report.run_findings import RunFindings, gather
+from omegagnn.report.run_page import report_page, write_report
 
-__all__ = ["explorer_page", "write_explorer"]
+__all__ = ["RunFindings", "explorer_page", "gather", "report_page", "write_explorer", "write_report"]

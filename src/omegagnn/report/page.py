@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from string import Template
 
 
-def self_contained(frame: str, style: str, scripts: Sequence[str]) -> str:
-    """Return the frame with its ``$style``, ``$script`` and ``$policy`` filled in.
+def self_contained(frame: str, style: str, scripts: Sequence[str], **content: str) -> str:
+    """Return the frame with its ``$style``, ``$script``, ``$policy`` and the places of `content` filled in.
 
     The scripts become one, in strict mode and in the order given. The content security policy names that script and
     that style by their SHA-256 and forbids everything else, so that no browser lets the page ask anybody for anything.
 
     Args:
-        frame: HTML with the three places; a dollar sign of its own is written ``$$``.
+        frame: HTML with the places; a dollar sign of its own is written ``$$``.
         style: CSS.
         scripts: JavaScript, what is used before who uses it.
+        **content: HTML for further places of the frame. Styles belong to the style sheet: the policy forbids ``style="..."``.
 
     >>> self_contained("<style>$style</style><script>$script</script>", "p {}", ["let x = 1;"])
     '<style>p {}</style><script>"use strict";\\nlet x = 1;</script>'
@@ -30,7 +31,7 @@ def self_contained(frame: str, style: str, scripts: Sequence[str]) -> str:
         f"default-src 'none'; script-src 'sha256-{_digest(script)}'; style-src 'sha256-{_digest(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return Template(frame).substitute(style=style, script=script, policy=policy)
+    return Template(frame).substitute(style=style, script=script, policy=policy, **content)
 
 
 def _digest(text: str) -> str:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from omegagnn.analysis.calibration import Calibration, calibration
 from omegagnn.data import choose_splits, load
 from omegagnn.data.dataset import Dataset, Split
 from omegagnn.errors import DataError, OmegaError, WrongUse
@@ -49,8 +50,8 @@ class Evaluation:
     """What `evaluate` found.
 
     `counts` are ``[classes, classes]``, row the true class and column the predicted one, added over members; of a task of
-    several labels an item they are ``[classes, 3]``: right, wrongly given, missed. `difference` is the largest one between a
-    recomputed number and the recorded one, None where nothing was recorded.
+    several labels an item they are ``[classes, 3]``: right, wrongly given, missed. `calibration` is over all answers of all
+    members. `difference` is the largest one between a recomputed number and the recorded one, None where nothing was recorded.
     """
 
     run: str
@@ -60,6 +61,7 @@ class Evaluation:
     members: list[MemberScore]
     class_names: tuple[str, ...]
     counts: Counts = field(repr=False)
+    calibration: Calibration = field(repr=False)
     multilabel: bool = False
     difference: float | None = None
 
@@ -97,6 +99,7 @@ class Evaluation:
             "members": [{**vars(member), "score": 100 * member.score} for member in self.members],
             "classes": self.classes,
             "confusion": None if self.multilabel else self.counts.tolist(),
+            "calibration_error": 100 * self.calibration.error,
             "journal": None if self.difference is None else {"equal": True, "largest_difference": self.difference},
         }
 
@@ -132,13 +135,14 @@ def evaluate(
     rule = protocol or kept_rule(result)
     part = _checked_part(part or ("test" if own else ALL), own, split)
     if own:
-        dataset = data if isinstance(data, Dataset) else _own_data(result, data_root)
+        dataset = data if isinstance(data, Dataset) else own_data(result, data_root)
     else:
         dataset = _other_data(predictor, data, split, data_root)
-    splits = _splits_of_members(result, dataset) if own else [_only_split(dataset, part)] * predictor.members
+    splits = splits_of_members(result, dataset) if own else [_only_split(dataset, part)] * predictor.members
     recorded = result.journal.members(result.run)
     scores: list[MemberScore] = []
     counts: list[Counts] = []
+    answers: list[Tensor] = []
     differences: list[float] = []
     with predictor.working(dataset, device) as task:
         for k in range(predictor.members) if member is None else [member]:
@@ -150,6 +154,7 @@ def evaluate(
             score, loss, items = _measure(task, outputs, part)
             scores.append(MemberScore(k, row["seed"], row["split"], epoch, score, loss, items.numel()))
             counts.append(_count(task, outputs[:, 0], items))
+            answers.append(_answers(task, outputs[:, 0], items))
     return Evaluation(
         run=result.run,
         dataset=dataset.name,
@@ -158,6 +163,7 @@ def evaluate(
         members=scores,
         class_names=predictor.signature.names_of_classes,
         counts=np.sum(counts, axis=0),
+        calibration=calibration(*torch.cat(answers, dim=1).numpy()),
         multilabel=dataset.is_multilabel,
         difference=max(differences) if own else None,
     )
@@ -210,14 +216,14 @@ def _is_own(result: Result, data: Source) -> bool:
     return {member["split_hash"] for member in members} <= {split.hash for split in data.splits}
 
 
-def _own_data(result: Result, data_root: Path | str | None) -> Dataset:
+def own_data(result: Result, data_root: Path | str | None = None) -> Dataset:
+    """Return the data set of a run, which must be what it was."""
     config = result.config.data
     try:
         dataset = load(config.name, split=config.split, root=data_root)
     except WrongUse:
         raise WrongUse(
-            f"The data of {result.run}, {config.name!r}, is not here any more: say where with --data-root, or name other data "
-            "with --data."
+            f"The data of {result.run}, {config.name!r}, is not here any more: say where with --data-root."
         ) from None
     changed = result.predictor.signature.changes(dataset)
     if changed:
@@ -228,7 +234,8 @@ def _own_data(result: Result, data_root: Path | str | None) -> Dataset:
     return dataset
 
 
-def _splits_of_members(result: Result, dataset: Dataset) -> list[Split]:
+def splits_of_members(result: Result, dataset: Dataset) -> list[Split]:
+    """Return the split of each member, by its hash, from the data set of a run."""
     by_hash = {split.hash: split for split in dataset.splits}
     members = result.journal.members(result.run)
     lost = next((member["split"] for member in members if member["split_hash"] not in by_hash), None)
@@ -300,8 +307,29 @@ def _count(task: TrainingTask, outputs: Tensor, items: Tensor) -> Counts:
     return torch.bincount(cells, minlength=classes * classes).view(classes, classes).cpu().numpy()
 
 
+def _answers(task: TrainingTask, outputs: Tensor, items: Tensor) -> Tensor:
+    """Return the confidence of each answer and whether it is right, ``[2, answers]``; of several labels each is an answer."""
+    labels, outputs = task.labels[items], outputs[items].double()
+    if task.dataset.is_multilabel:
+        given = torch.sigmoid(outputs)
+        confidence, right = torch.maximum(given, 1 - given), (given > 0.5) == (labels > 0.5)
+    else:
+        confidence, answer = torch.softmax(outputs, dim=-1).max(-1)
+        right = answer == labels
+    return torch.stack([confidence.flatten(), right.flatten().double()]).cpu()
+
+
 def _percent(part: Any, whole: Any) -> float:
     return 100 * float(part) / float(whole) if whole else math.nan
 
 
-__all__ = ["Evaluation", "MemberScore", "evaluate", "kept_rule", "labelled_items", "score_predictions"]
+__all__ = [
+    "Evaluation",
+    "MemberScore",
+    "evaluate",
+    "kept_rule",
+    "labelled_items",
+    "own_data",
+    "score_predictions",
+    "splits_of_members",
+]

@@ -20,6 +20,7 @@ from omegagnn.data.own import Schema, import_tables, item_ids, prediction_table,
 from omegagnn.data.own.store import DATASET_FILE, load_stored
 from omegagnn.errors import OmegaError, WrongUse
 from omegagnn.nn.groups import Grouped
+from omegagnn.nn.stacked import StackedRuns
 from omegagnn.training.batch import DTYPES, KEPT, arithmetic
 from omegagnn.training.build import build_net
 from omegagnn.training.checkpoint import read_rows
@@ -197,3 +198,17 @@ class Predictor:
         """Return the outputs of one member, as the trainer measures them, ``[items, 1, classes]``."""
         net = self.network(member, rule).to(device)
         return task.logits(net, task.operator(net)).to(task.dtype)
+
+    def embedding(self, task: TrainingTask, member: int, rule: str, device: torch.device) -> Tensor:
+        """Return what enters the closing map of one member, ``[items, channels]``; its outputs where it has no such map."""
+        net = self.network(member, rule).to(device)
+        single: Any = net.model if isinstance(net, StackedRuns) else net
+        if single.closing is None:
+            return task.logits(net, task.operator(net))[:, 0].to(task.dtype)
+        seen: list[Tensor] = []
+        hook = single.closing.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
+        try:
+            task.logits(net, task.operator(net))
+        finally:
+            hook.remove()
+        return seen[-1].reshape(seen[-1].size(0), -1).to(task.dtype)
