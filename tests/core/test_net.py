@@ -412,6 +412,6 @@ def test_who_looks_at_what_enters_a_layer_sees_it_behind_its_activation(conv: An
     assert_same_bits(net(x, graph), alone)
     assert len(seen) == 4
     for f in seen:
-        assert float(f.min()) == 0 < float(f.max())
+        assert f.min().item() == 0 < f.max().item()
     assert_same_bits(seen[0], net.opening(x).relu())
     assert_same_bits(seen[1], net.convs[0](seen[0], graph).relu())
