@@ -23,6 +23,7 @@ from torch.nn import functional
 
 from omegagnn import Graph
 from omegagnn.ops import SparseFeatures, cpu, reference
+from omegagnn.training.flat import BLOCK
 
 RESULT = Path(__file__).with_suffix(".json")
 SECONDS = 4.0
@@ -202,12 +203,15 @@ def sparse_features(report: Report, nodes: int, columns: int, values: int, chann
 
 
 def adam(report: Report, rows: int, channels: int) -> None:
-    start, grad = torch.randn(1, rows * channels), torch.randn(1, rows * channels)
-    one, active = torch.ones(1, dtype=torch.float64), torch.ones(1, dtype=torch.bool)
+    size = rows * channels
+    start, grad = torch.randn(size), torch.randn(size)
+    rates, decays, active = torch.tensor([[0.01]]), torch.tensor([[5e-4]]), torch.ones(1, dtype=torch.bool)
+    correction = torch.tensor([1.0, 0.1, 0.001], dtype=torch.float64)
+    blocks = torch.tensor([[k, min(k + BLOCK, size), 0, 0] for k in range(0, size, BLOCK)]).t().contiguous()
 
     def step(param: Tensor, average: Tensor, square: Tensor) -> Tensor:
-        numbers = (0.01 * one, 5e-4 * one, 0.9, 0.999, 1e-8, 0.1 * one, 0.001 * one, active)
-        cpu.adam_runs_(param, grad, average, square, *numbers)
+        settings = rates, decays, correction, active, blocks, BLOCK
+        cpu.adam_(param, grad, average, square, *settings, 0.9, 0.999, 1e-8)
         return param
 
     def torch_adam(**options: bool) -> Callable[[], Tensor]:

@@ -419,7 +419,8 @@ y, scores, lse = cpu.attention(rowptr, col, x, maps, half, *settings)
 print(y.tolist())
 arrays = rowptr, col, rowptr, col, order, x, y, maps, scores, lse, half, x
 print(cpu.attention_backward(*arrays, *settings)[0].tolist())
-cpu.adam_runs_(half, half * 2, half * 0, half * 0, one, one * 0, 0.0, 0.0, 0.0, one, one, one > 0)
+flat, table, block = half.view(1), one.view(1, 1), torch.tensor([[0], [1], [0], [0]])
+cpu.adam_(flat, flat * 2, flat * 0, flat * 0, table, table * 0, one.repeat(3), one > 0, block, 1, 0.0, 0.0, 0.0)
 print(half.tolist())
 """
 COMPILED = "[[[1.5], [1.5]]]\n[[2.0, 2.0]]\n[[[1.5], [1.5]]]\n[[[1.5], [1.5]]]\n[[-0.5]]\n"

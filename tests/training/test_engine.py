@@ -235,10 +235,10 @@ def test_a_diverging_run_stops_with_step_group_and_hint(tmp_path: Path) -> None:
 
 
 def test_out_of_memory_says_what_would_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def exhausted(self: RunBatch) -> None:
+    def exhausted(self: RunBatch, seconds: float) -> None:
         torch.empty(2**50)  # a real refusal of the real allocator
 
-    monkeypatch.setattr(RunBatch, "train_epoch", exhausted)
+    monkeypatch.setattr(RunBatch, "advance", exhausted)
     with pytest.raises(OmegaError, match=r"Out of memory on cpu: 3 runs .* at once would fit: pass --runs-at-once \d"):
         train(node_dataset(), tmp_path, quick(), 3, "0", runs_at_once=3)
     with pytest.raises(OmegaError, match=r"about \d+ channels would fit: set model.channels"):

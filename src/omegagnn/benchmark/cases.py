@@ -130,9 +130,7 @@ def our_step(batch: RunBatch) -> Step:
 
     def step() -> None:
         batch.epoch += 1
-        batch.task.train_epoch(
-            batch.net, batch.operator, batch.seeds, batch.epoch, lambda losses: batch._step(losses, 1.0)
-        )
+        batch.train_steps(batch.epoch)
 
     return step
 
@@ -162,7 +160,7 @@ def many_runs_cases(bench: Bench, name: str, data: str, runs: int) -> list[Case]
     dataset = bench.dataset(data)
     batch, single = our_batch(dataset, "omega-gcn", 2, runs), our_batch(dataset, "omega-gcn", 2)
     found = without_compiling(forms(dataset, single))
-    steps: dict[str, Step] = {OURS: batch.train_epoch}
+    steps: dict[str, Step] = {OURS: batch.advance}
     for peer in peers_that_run(found, single, bench.leave_out):
         others = [found[peer.label]() for _ in range(runs - 1)]
         calls = [call for one in (peer, *others) for call in _epoch_of(one, dataset)]
@@ -182,7 +180,7 @@ def company_case(bench: Bench, name: str, data: str, runs: int) -> list[Case]:
     """Time an epoch of R runs as one batch against one run: `ratio` is one run's time over the batch's."""
     dataset = bench.dataset(data)
     whole, single = our_batch(dataset, "omega-gcn", 2, runs), our_batch(dataset, "omega-gcn", 2)
-    steps = {OURS: whole.train_epoch, "ours, one run": single.train_epoch}
+    steps = {OURS: whole.advance, "ours, one run": single.advance}
     found = bench.compare(name, steps, training_work(whole) + evaluation_work(whole))
     return [replace(case, peer_fraction_of_floor=None) for case in found]  # one run has less to do
 

@@ -13,6 +13,8 @@ GroupName = Literal["gnn", "oc", "omega"]
 class Grouped(nn.Module):
     """A network whose parameters are grouped as `OmegaNet` groups them."""
 
+    capturable = False  # whether a CUDA graph can record its passes: nothing in them asks the device for a value
+
     def grouped_parameters(self) -> dict[GroupName, list[Parameter]]:
         """Return the parameters of the layers (``gnn``), of everything else (``oc``) and ω (``omega``)."""
         raise NotImplementedError

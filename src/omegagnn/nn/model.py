@@ -63,6 +63,8 @@ class OmegaNet(Grouped):
     torch.Size([4, 3])
     """
 
+    capturable = True
+
     def __init__(
         self,
         in_channels: int,

@@ -336,29 +336,6 @@ def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:
     return _dropped(x, p, key, _fresh(x, *x.shape))
 
 
-def adam_runs_(
-    param: Tensor,
-    grad: Tensor,
-    average: Tensor,
-    square: Tensor,
-    rate: Tensor,
-    decay: Tensor,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    correction1: Tensor,
-    correction2: Tensor,
-    active: Tensor,
-) -> None:
-    """See `omegagnn.ops.reference.adam_runs_`: one pass over all four arrays, which are contiguous."""
-    runs, size = param.shape
-    numbers = (*(each.double() for each in (rate, decay, correction1, correction2)), active)
-    arrays = (param, grad, average, square)
-    _run(cpu_elements.adam_runs, 8 * param.numel(), size, (), arrays, numbers, beta1, beta2, eps, runs, size)
-    # autograd does not see what is written through an address; without this a stale saved tensor would go unnoticed.
-    torch.autograd.graph.increment_version((param, average, square))
-
-
 def adam_(
     param: Tensor,
     grad: Tensor,

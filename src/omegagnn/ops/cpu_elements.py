@@ -101,44 +101,6 @@ _step = over_lines(_adam_step)
 
 @kept_on_disk
 @njit(**compiled)
-def adam_runs(
-    like: float,
-    param: Address,
-    grad: Address,
-    average: Address,
-    square: Address,
-    rate: Address,
-    decay: Address,
-    correction1: Address,
-    correction2: Address,
-    active: Address,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    runs: int,
-    size: int,
-    begin: int,
-    end: int,
-) -> None:
-    """Step the active runs; rate, decay, 1 − β₁^t and 1 − β₂^t of each run in float64, its activity in a byte."""
-    arrays = (pointer(param, like), pointer(grad, like), pointer(average, like), pointer(square, like))
-    rates, decays, moves = pointer(rate, 0.0), pointer(decay, 0.0), pointer(active, np.uint8(0))
-    firsts, seconds = pointer(correction1, 0.0), pointer(correction2, 0.0)
-    for run in range(runs):
-        if at(moves, run) != 0:
-            settings = (
-                at(decays, run),
-                beta1,
-                beta2,
-                eps,
-                at(rates, run) / at(firsts, run),
-                1 / np.sqrt(at(seconds, run)),
-            )
-            _step(like, run * size + begin, run * size + end, *arrays, *settings)
-
-
-@kept_on_disk
-@njit(**compiled)
 def adam(
     like: float,
     param: Address,

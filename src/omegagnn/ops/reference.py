@@ -232,39 +232,6 @@ def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:
     return x * (kept.view_as(x).to(x.dtype) / (1 - p))
 
 
-def adam_runs_(
-    param: Tensor,
-    grad: Tensor,
-    average: Tensor,
-    square: Tensor,
-    rate: Tensor,
-    decay: Tensor,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    correction1: Tensor,
-    correction2: Tensor,
-    active: Tensor,
-) -> None:
-    r"""Step Adam in place on ``[R, m]``, every run with its own rate, decay and step; an inactive run stays to the bit.
-
-    With :math:`g' = g + λ p`: :math:`a ← β_1 a + (1 - β_1) g'`, :math:`s ← β_2 s + (1 - β_2) g'^2` and
-    :math:`p ← p - η \, (a / c_1) / (\sqrt{s / c_2} + ε)`, where `correction1` is :math:`c_1 = 1 - β_1^t` and `correction2`
-    :math:`c_2 = 1 - β_2^t` of each run, ``[R]`` as are `rate` η, `decay` λ and `active`. As in `torch.optim.Adam`.
-    """
-    rate, decay, correction1, correction2 = (
-        each[:, None].to(param.dtype) for each in (rate, decay, correction1, correction2)
-    )
-    moves = active[:, None]
-    total = grad + decay * param
-    new_average = average + (1 - beta1) * (total - average)
-    new_square = beta2 * square + (1 - beta2) * total * total
-    size = (new_square / correction2).sqrt() + eps
-    new_param = param - rate / correction1 * new_average / size
-    for old, new in ((param, new_param), (average, new_average), (square, new_square)):
-        old.copy_(torch.where(moves, new, old))
-
-
 def adam_(
     param: Tensor,
     grad: Tensor,

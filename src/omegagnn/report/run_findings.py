@@ -161,8 +161,8 @@ def _slowest_parts(result: Result, dataset: Dataset) -> tuple[tuple[Part, ...], 
     with one_thread_where_it_wins(CPU):
         task = make_task(dataset, config.data, [split], DTYPES[training.precision], training.batch_size)
         batch = RunBatch(config, task, [0], torch.tensor([member["seed"]]), [json.loads(member["settings"])], CPU)
-        batch.train_epoch()
-        return slowest_parts(batch.train_epoch)
+        batch.advance()
+        return slowest_parts(batch.advance)
 
 
 __all__ = ["Curves", "Embedding", "RunFindings", "gather"]

@@ -10,13 +10,13 @@ from torch import Tensor
 from omegagnn.errors import OmegaError
 from omegagnn.nn.groups import Grouped, GroupName
 from omegagnn.training.build import build_net, mean_omega
+from omegagnn.training.captured import CapturedEpochs
 from omegagnn.training.config import RunConfig
 from omegagnn.training.optim import RunAdam
-from omegagnn.training.tasks import TrainingTask
+from omegagnn.training.records import EpochRecord
+from omegagnn.training.standing import KEPT, Standing
+from omegagnn.training.tasks import NodeTask, TrainingTask
 
-# Whose best weights are kept, and by which column of the metrics (sign: larger is better).
-KEPT = {"honest": (0, -1.0), "validation-accuracy": (1, 1.0)}
-VAL, LOSS, SCORE = 1, 0, 1
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "tf32": torch.float32, "bfloat16": torch.float32}
 RATES: dict[GroupName, tuple[str, str]] = {
     "gnn": ("lr_gnn", "wd_gnn"),
@@ -41,6 +41,7 @@ class RunBatch:
     """R runs: network, optimiser, who still trains, and the best weights of each so far.
 
     `members` are their numbers within the whole run; `settings` replace training values (rates, decays) member by member.
+    `captured` says whether epochs are replayed from a CUDA graph: by default wherever task and network allow it.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class RunBatch:
         seeds: Tensor,
         settings: list[dict[str, Any]],
         device: torch.device,
+        captured: bool | None = None,
     ) -> None:
         """Start all runs from their seeds."""
         self.config, self.task, self.device = config, task, device
@@ -59,15 +61,15 @@ class RunBatch:
         self.net = self._build(seeds)
         self.operator = task.operator(self.net)
         self.adam = self._make_adam()
-        runs = len(members)
-        dtype = DTYPES[config.training.precision]
+        self.standing = Standing(self.adam.flat, len(members))
         self.epoch = 0
-        self.active = torch.ones(runs, dtype=torch.bool, device=device)
-        self.stopped = torch.zeros(runs, dtype=torch.int64)
-        self.best = {rule: torch.full((runs,), -torch.inf, dtype=dtype, device=device) for rule in KEPT}
-        self.best_epoch = {rule: torch.zeros(runs, dtype=torch.int64, device=device) for rule in KEPT}
-        self.best_state = {rule: self._copy_state() for rule in KEPT}
-        self.metrics = torch.full((runs, 3, 2), torch.nan, dtype=dtype)
+        self.metrics = torch.full((len(members), 3, 2), torch.nan, dtype=DTYPES[config.training.precision])
+        self._capture = device.type == "cuda" and self._capturable if captured is None else captured
+        self._graph: CapturedEpochs | None = None
+
+    @property
+    def _capturable(self) -> bool:
+        return isinstance(self.task, NodeTask) and bool(getattr(self.net, "capturable", False))
 
     def _build(self, seeds: Tensor) -> Grouped:
         task = self.task
@@ -80,75 +82,60 @@ class RunBatch:
             values = [settings.get(name, getattr(self.config.training, name)) for settings in self.settings]
             return torch.tensor(values, dtype=torch.float64, device=self.device)
 
-        groups = self.net.grouped_parameters()
         rates = {group: column(rate) for group, (rate, _) in RATES.items()}
         decays = {group: column(decay) for group, (_, decay) in RATES.items()}
-        return RunAdam(groups, rates, decays)
+        return RunAdam(self.net, rates, decays)
 
     def _state(self) -> dict[str, Tensor]:
         """Return parameters and buffers by name, each once (a shared ω has several names)."""
         return {**dict(self.net.named_parameters()), **dict(self.net.named_buffers())}
 
-    def _copy_state(self) -> dict[str, Tensor]:
-        return {name: tensor.detach().clone() for name, tensor in self._state().items()}
-
     # ------------------------------------------------------------------------------------------------------ training
 
-    def train_epoch(self) -> None:
-        """Train all active runs for an epoch, measure them, keep what is best, stop who has waited too long."""
-        self.epoch += 1
-        factor = self.config.training.rate_factor(self.epoch)
-        with arithmetic(self.config.training.precision, self.device):
-            self.task.train_epoch(
-                self.net, self.operator, self.seeds, self.epoch, lambda losses: self._step(losses, factor)
-            )
-            measured = self.task.evaluate(self.net, self.operator)
-        self._check_finite(measured)
-        self.metrics = measured.cpu()
-        self._keep_best(measured)
-        self._stop_waiting()
+    def advance(self, seconds: float = 0.0) -> list[EpochRecord]:
+        """Train all active runs for an epoch, measure them, keep what is best, stop who has waited too long.
 
-    def _step(self, losses: Tensor, factor: float) -> None:
+        From a CUDA graph as many epochs are replayed as fit into `seconds`, one at least: asking after each what it gave would
+        cost more than a small epoch itself.
+        """
+        if self._capture and self._graph is None:
+            self._graph = CapturedEpochs(self)
+        records = [self._train_epoch()] if self._graph is None else self._graph.replay(seconds)
+        self.epoch, self.metrics = records[-1].epoch, records[-1].metrics
+        self._check_finite()
+        return records
+
+    def _train_epoch(self) -> EpochRecord:
+        epoch = self.epoch + 1
+        trained = self.active.cpu().clone()
+        measured = self.compute_epoch(epoch, self.config.training.rate_factor(epoch))
+        omega = mean_omega(self.net)
+        return EpochRecord(epoch, trained, measured.cpu(), None if omega is None else omega.cpu())
+
+    def compute_epoch(self, epoch: int | Tensor, factor: float | Tensor) -> Tensor:
+        """Train and measure, leaving nothing to the host; return loss and score of each part of each run, ``[R, 3, 2]``."""
+        with arithmetic(self.config.training.precision, self.device):
+            self.train_steps(epoch, factor)
+            measured = self.task.evaluate(self.net, self.operator)
+        self.standing.note(measured, epoch, self.config.training)
+        return measured
+
+    def train_steps(self, epoch: int | Tensor, factor: float | Tensor = 1.0) -> None:
+        """Take the training steps of an epoch, whose draws `epoch` decides; `factor` is as `RunAdam.step` takes it."""
+        self.task.train_epoch(self.net, self.operator, self.seeds, epoch, lambda losses: self._step(losses, factor))
+
+    def _step(self, losses: Tensor, factor: float | Tensor) -> None:
         self.adam.zero_grad()
         losses.sum().backward()
         if self.config.training.clip is not None:
             self.adam.clip_(self.config.training.clip)
         self.adam.step(self.active, factor)
 
-    def _keep_best(self, measured: Tensor) -> None:
-        for rule, (column, sign) in KEPT.items():
-            value = sign * measured[:, VAL, column]
-            better = self.active & (value > self.best[rule])
-            if not bool(better.any()):
-                continue
-            self.best[rule] = torch.where(better, value, self.best[rule])
-            self.best_epoch[rule][better] = self.epoch
-            kept, current = self.best_state[rule], self._state()
-            everyone = bool(better.all())
-            for name, tensor in current.items():
-                if everyone:
-                    kept[name].copy_(tensor.detach())
-                else:
-                    kept[name][better] = tensor.detach()[better]
-
-    def _stop_waiting(self) -> None:
-        training = self.config.training
-        stop = torch.zeros_like(self.active)
-        if training.patience is not None:
-            last = torch.stack(list(self.best_epoch.values())).amax(0)
-            stop = self.epoch - last >= training.patience
-        if self.epoch >= training.epochs:
-            stop = torch.ones_like(stop)
-        newly = stop & self.active
-        if bool(newly.any()):
-            self.stopped[newly.cpu()] = self.epoch
-            self.active = self.active & ~newly
-
-    def _check_finite(self, measured: Tensor) -> None:
-        bad = self.active & ~torch.isfinite(measured[:, :2, LOSS]).all(1)
-        if not bool(bad.any()):
+    def _check_finite(self) -> None:
+        bad = self.standing.diverged.nonzero().squeeze(1)
+        if not bad.numel():
             return
-        run = int(bad.nonzero()[0])
+        run = int(bad[0])
         # The group that broke is the one with entries that are not finite, else the one that grew largest.
         sizes = {
             group: max(float(torch.nan_to_num(p[run].detach().abs(), nan=torch.inf).max()) for p in parameters)
@@ -157,9 +144,29 @@ class RunBatch:
         }
         group = max(sizes, key=lambda name: sizes[name])
         raise DivergenceError(
-            f"The loss of member {self.members[run]} is not finite at epoch {self.epoch} (group {group!r} diverged, its largest "
-            f"entry is {sizes[group]:g}): lower training.lr_{group}, set training.clip=1, or use fewer layers."
+            f"The loss of member {self.members[run]} is not finite at epoch {int(self.standing.diverged[run])} (group {group!r} "
+            f"diverged, its largest entry is {sizes[group]:g}): lower training.lr_{group}, set training.clip=1, or use fewer "
+            f"layers."
         )
+
+    @property
+    def active(self) -> Tensor:
+        """Which runs still train, bool ``[R]``."""
+        return self.standing.active
+
+    @property
+    def stopped(self) -> Tensor:
+        """The epoch in which each run stopped, 0 before."""
+        return self.standing.stopped
+
+    @property
+    def best_epoch(self) -> dict[str, Tensor]:
+        """The best epoch of each run so far, by rule."""
+        return self.standing.best_epoch
+
+    def best_state(self, rule: str) -> dict[str, Tensor]:
+        """Return the best parameters and buffers of each run by a rule."""
+        return self.standing.state(rule)
 
     @property
     def omega(self) -> Tensor | None:
@@ -170,22 +177,21 @@ class RunBatch:
 
     def keep(self, kept: Tensor) -> None:
         """Go on with some runs only; as company changes no bit, the others' going changes none either."""
-        state, adam = self._copy_state(), self.adam
-        moments = [(adam.average[p][kept], adam.square[p][kept]) for p in adam.parameters()]
+        state = {name: tensor.detach()[kept] for name, tensor in self._state().items()}
+        before, standing, self._graph = self.adam, self.standing, None
         self.members = [self.members[k] for k in kept.tolist()]
         self.settings = [self.settings[k] for k in kept.tolist()]
         self.seeds = self.seeds[kept]
         self.task.keep_runs(kept)
         self.net = self._build(self.seeds.cpu())
-        self._load({name: tensor[kept] for name, tensor in state.items()})
         self.adam = self._make_adam()
-        self.adam.steps = adam.steps
-        for parameter, (average, square) in zip(self.adam.parameters(), moments, strict=True):
-            self.adam.average[parameter], self.adam.square[parameter] = average, square
-        self.active, self.stopped = self.active[kept], self.stopped[kept.cpu()]
-        self.best = {rule: value[kept] for rule, value in self.best.items()}
-        self.best_epoch = {rule: value[kept] for rule, value in self.best_epoch.items()}
-        self.best_state = {rule: {n: t[kept] for n, t in state.items()} for rule, state in self.best_state.items()}
+        self._load(state)
+        self.adam.steps = before.steps
+        for name in self.adam.average:
+            self.adam.average[name].copy_(before.average[name][kept])
+            self.adam.square[name].copy_(before.square[name][kept])
+        self.standing = Standing(self.adam.flat, len(self.members))
+        self.standing.keep(standing, kept)
         self.metrics = self.metrics[kept.cpu()]
 
     @torch.no_grad()
@@ -196,14 +202,9 @@ class RunBatch:
     def tensors(self) -> dict[str, Tensor]:
         """Return everything that a restart needs, by name."""
         out = {f"net/{name}": tensor for name, tensor in self._state().items()}
-        names = {parameter: name for name, parameter in self.net.named_parameters()}
-        for parameter in self.adam.parameters():
-            out[f"average/{names[parameter]}"] = self.adam.average[parameter]
-            out[f"square/{names[parameter]}"] = self.adam.square[parameter]
-        for rule in KEPT:
-            out[f"best/{rule}"], out[f"best_epoch/{rule}"] = self.best[rule], self.best_epoch[rule]
-            out.update({f"best_state/{rule}/{name}": tensor for name, tensor in self.best_state[rule].items()})
-        return {**out, "active": self.active, "stopped": self.stopped}
+        out.update({f"average/{name}": tensor for name, tensor in self.adam.average.items()})
+        out.update({f"square/{name}": tensor for name, tensor in self.adam.square.items()})
+        return {**out, **self.standing.tensors()}
 
     def facts(self) -> dict[str, Any]:
         """Return the numbers that go with `tensors`."""
@@ -212,14 +213,11 @@ class RunBatch:
     def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         """Continue from what `tensors` and `facts` saved, to the bit; `members` must be those of the save."""
         self._load({name[4:]: tensor for name, tensor in tensors.items() if name.startswith("net/")})
-        names = {parameter: name for name, parameter in self.net.named_parameters()}
-        for parameter in self.adam.parameters():
-            self.adam.average[parameter].copy_(tensors[f"average/{names[parameter]}"])
-            self.adam.square[parameter].copy_(tensors[f"square/{names[parameter]}"])
-        for rule in KEPT:
-            self.best[rule] = tensors[f"best/{rule}"].to(self.device)
-            self.best_epoch[rule] = tensors[f"best_epoch/{rule}"].to(self.device)
-            for name, tensor in self.best_state[rule].items():
-                tensor.copy_(tensors[f"best_state/{rule}/{name}"])
-        self.active, self.stopped = tensors["active"].to(self.device), tensors["stopped"]
+        for name in self.adam.average:
+            self.adam.average[name].copy_(tensors[f"average/{name}"])
+            self.adam.square[name].copy_(tensors[f"square/{name}"])
+        self.standing.restore(tensors)
         self.epoch, self.adam.steps = facts["epoch"], facts["steps"]
+
+
+__all__ = ["DTYPES", "KEPT", "DivergenceError", "RunBatch", "arithmetic"]

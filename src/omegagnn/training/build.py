@@ -77,4 +77,7 @@ def mean_omega(net: Grouped) -> Tensor | None:
     if not isinstance(net, OmegaNet) or not len(net.convs):
         return None
     omega = net.omega.detach()
+    if omega.device.type != "cpu":
+        return omega.mean((0, 2))
+    # Run by run, as the order of a sum over all of them would depend on the company.
     return torch.stack([omega[:, run].contiguous().mean() for run in range(omega.size(1))])

@@ -134,7 +134,7 @@ class TrainingTask(ABC):
         return weighted_sums(values, weights).squeeze(1)
 
     @abstractmethod
-    def train_epoch(self, net: Grouped, graph: Graph, seeds: Tensor, epoch: int, step: Step) -> None:
+    def train_epoch(self, net: Grouped, graph: Graph, seeds: Tensor, epoch: int | Tensor, step: Step) -> None:
         """Train for an epoch, handing the losses ``[R]`` of each step to `step`."""
 
     @abstractmethod
@@ -151,7 +151,7 @@ class TrainingTask(ABC):
 class NodeTask(TrainingTask):
     """One graph, every node in every step."""
 
-    def train_epoch(self, net: Grouped, graph: Graph, seeds: Tensor, epoch: int, step: Step) -> None:
+    def train_epoch(self, net: Grouped, graph: Graph, seeds: Tensor, epoch: int | Tensor, step: Step) -> None:
         """Take one step on all training nodes."""
         net.train()
         logits = net(self.features, graph, draws=Draws(seeds, epoch))
@@ -196,9 +196,9 @@ class BlockTask(TrainingTask):
             batches[-2:] = [torch.cat(batches[-2:])]
         return batches
 
-    def train_epoch(self, net: Grouped, graph: Graph, seeds: Tensor, epoch: int, step: Step) -> None:
+    def train_epoch(self, net: Grouped, graph: Graph, seeds: Tensor, epoch: int | Tensor, step: Step) -> None:
         """Take one step a batch."""
-        assert isinstance(self.features, Tensor)
+        assert isinstance(self.features, Tensor) and isinstance(epoch, int)
         net.train()
         batches = self.batches(seeds, epoch)
         for number, blocks in enumerate(batches):
