@@ -6,7 +6,7 @@ STAMP := .venv/.ready
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: setup train test test-slow lint docs clean
+.PHONY: setup train test test-slow lint docs gpu-site clean
 
 setup: $(STAMP)
 
@@ -32,6 +32,12 @@ lint: $(STAMP)
 
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Pure and small wheels for machines whose Python 3.12 has torch and Triton but not these: `PYTHONPATH=src:.gpu-site` there.
+gpu-site: $(STAMP)
+	rm -rf .gpu-site && mkdir -p .gpu-site
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --dest .gpu-site --python-version 312 --only-binary :all: pydantic
+	cd .gpu-site && for wheel in *.whl; do ../$(BIN)/python -m zipfile -e $$wheel . && rm $$wheel; done
 
 clean:
 	rm -rf site .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache dist build

@@ -15,18 +15,17 @@ from omegagnn.benchmark.cases import (
     Bench,
     Case,
     company_case,
-    large_graph,
     many_runs_cases,
     omega_cost_case,
     our_batch,
-    peer_cases,
-    plans,
     propagation_case,
     quickest,
     training_cases,
 )
 from omegagnn.benchmark.forms import without_compiling
+from omegagnn.benchmark.large import LARGE, large_graph, make_large
 from omegagnn.benchmark.measure import Ceilings, ceilings, fitted_exponent, peak_growth_mib, time_in_turns
+from omegagnn.benchmark.plans import peer_cases, plans
 from omegagnn.benchmark.sweeps import sweeps
 from omegagnn.benchmark.work import Work, evaluation_work, training_work
 from omegagnn.cli import main
@@ -123,6 +122,24 @@ def test_work_counts_bytes_and_operations() -> None:
 def test_large_graphs_have_about_the_entries_asked_for() -> None:
     graph = large_graph(2000, 30_000)
     assert 0.85 * 30_000 < graph.with_self_loops().num_edges < 1.15 * 30_000
+
+
+def test_sizes_of_well_known_graphs_are_made_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LARGE, "arxiv-sized", (2000, 30_000, 8, 5))
+    made = make_large("arxiv-sized", torch.device("cpu"))
+    assert 0.85 * 30_000 < made.graph.with_self_loops().num_edges < 1.15 * 30_000
+    assert made.graph.is_undirected
+    assert not made.graph.has_self_loops
+    assert not made.graph.has_duplicates
+    assert (made.num_nodes, made.num_features, made.num_classes) == (2000, 8, 5)
+    found = training_cases(make_bench(), "large", "arxiv-sized", "omega-gcn", 2, 16, "bfloat16", compiling=False)
+    assert [case.peer for case in found if "PyG" in case.peer] == ["PyG GCNConv, edge_index", "PyG GCNConv, CSR"]
+
+
+def test_a_gpu_has_cases_of_its_own() -> None:
+    names = list(plans(False, "cuda"))
+    assert [name for name in names if "products-sized" in name]
+    assert not set(plans(False)) & {name for name in names if "sized" in name}
 
 
 def test_names_are_listed_without_measuring(capsys: pytest.CaptureFixture[str]) -> None:

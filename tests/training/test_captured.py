@@ -53,7 +53,8 @@ def test_captured_epochs_are_plain_epochs(values: dict[str, Any], seconds: float
     for epoch, record in expected.items():
         for ours, theirs in ((found[epoch].trained, record.trained), (found[epoch].metrics, record.metrics)):
             assert torch.equal(ours, theirs)
-        assert record.omega is not None and torch.equal(found[epoch].omega, record.omega)
+        assert record.omega is not None
+        assert torch.equal(found[epoch].omega, record.omega)
     assert torch.equal(plain.stopped, captured.stopped)
     for rule in KEPT:
         assert torch.equal(plain.best_epoch[rule], captured.best_epoch[rule])

@@ -15,6 +15,7 @@ from omegagnn.data.dataset import Dataset
 from omegagnn.errors import OmegaError
 from omegagnn.training.batch import RunBatch
 
+MOSTLY_ZERO = 0.5  # of the features at most are not zero where peers are offered them as a sparse matrix too
 TOLERANCE = 2e-3  # of the largest logit, float32 over up to 64 layers
 CONVS = {"gcn": ("GCNConv", "GraphConv"), "gat": ("GATConv", "GATConv")}
 
@@ -40,15 +41,16 @@ class Peer:
 def forms(dataset: Dataset, batch: RunBatch) -> dict[str, Make]:
     """Return every form of every peer by its label, made when called; one that cannot run here raises `NotHere`.
 
-    Features are dense, as PyTorch Geometric's loaders give them, or a sparse CSR matrix. Edges are `edge_index`, a torch
-    sparse CSR matrix or a DGL graph. Self-loops of attention are in the edges already, as adding them at each step costs.
+    Features are dense, as PyTorch Geometric's loaders give them, or, mostly zero, a sparse CSR matrix too. Edges are
+    `edge_index`, a torch sparse CSR matrix or a DGL graph. Self-loops of attention are in the edges already, as adding them at
+    each step costs.
     """
     kind, layers = batch.config.model.name.removeprefix("omega-"), batch.config.model.layers
     sizes = (dataset.num_features, batch.config.model.channels, layers, dataset.num_classes, kind)
     pyg, dgl = (f"{library} {conv}" for library, conv in zip(("PyG", "DGL"), CONVS[kind], strict=True))
-    features = batch.task.features
+    features, device = batch.task.features, batch.device
     dense = features if isinstance(features, Tensor) else features.to_dense()
-    sparse = _csr(dense)
+    sparse = _csr(dense) if int((dense != 0).sum()) < MOSTLY_ZERO * dense.numel() else None
     graph = batch.task.graph.with_self_loops() if kind == "gat" else batch.task.graph
     edge_index, csr = graph.to_edge_index()[0], graph.to_torch_sparse()
     if kind == "gat":  # PyG's attention scatters by the indices of the matrix, which must be int64 for that
@@ -56,27 +58,24 @@ def forms(dataset: Dataset, batch: RunBatch) -> dict[str, Make]:
 
     def with_pyg(form: str, x: Tensor, edges: Tensor) -> tuple[str, Make]:
         label = f"{pyg}, {form}"
-        return label, lambda: Peer(label, PygNet(*sizes), x, edges)
+        return label, lambda: Peer(label, PygNet(*sizes).to(device), x, edges)
 
     def compiled() -> Peer:
-        net = PygNet(*sizes)
-        return Peer(f"{pyg}, torch.compile", net, sparse, edge_index, compile_net(net, sparse, edge_index))
+        net, x = PygNet(*sizes).to(device), dense if sparse is None else sparse
+        return Peer(f"{pyg}, torch.compile", net, x, edge_index, compile_net(net, x, edge_index))
 
     def with_dgl() -> Peer:
         module = import_dgl()
         edges = dgl_graph(module, edge_index, graph.num_nodes)
-        return Peer(f"{dgl}, sparse features", DglNet(module, *sizes), sparse, edges)
+        return Peer(f"{dgl}, sparse features", DglNet(module, *sizes), dense if sparse is None else sparse, edges)
 
-    return dict(
-        [
-            with_pyg("edge_index", dense, edge_index),
-            with_pyg("CSR", dense, csr),
+    dense_forms = [with_pyg("edge_index", dense, edge_index), with_pyg("CSR", dense, csr)]
+    if sparse is not None:
+        dense_forms += [
             with_pyg("edge_index, sparse features", sparse, edge_index),
             with_pyg("CSR, sparse features", sparse, csr),
-            (f"{pyg}, torch.compile", compiled),
-            (f"{dgl}, sparse features", with_dgl),
         ]
-    )
+    return dict([*dense_forms, (f"{pyg}, torch.compile", compiled), (f"{dgl}, sparse features", with_dgl)])
 
 
 def _csr(dense: Tensor) -> Tensor:
@@ -98,8 +97,10 @@ def peers_that_run(found: Mapping[str, Make], batch: RunBatch, leave_out: LeaveO
         except NotHere as reason:
             leave_out(name, str(reason))
             continue
-        except Exception as error:  # a library that imports and then fails against this torch
+        except Exception as error:  # a library that imports and then fails against this torch, or has too little memory
             leave_out(name, f"does not run, left out: {one_line(error)}")
+            if batch.device.type == "cuda":
+                torch.cuda.empty_cache()
             continue
         assert_same_outputs(batch, peer)
         yield peer

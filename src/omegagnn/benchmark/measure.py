@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 Step = Callable[[], object]
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -31,30 +32,38 @@ class Ceilings:
     flops_per_s: float
 
 
-def time_in_turns(steps: Mapping[str, Step], rounds: int, warmups: int = 2, seconds: float = 0.15) -> dict[str, Timing]:
+def time_in_turns(
+    steps: Mapping[str, Step], rounds: int, warmups: int = 2, seconds: float = 0.15, device: torch.device = CPU
+) -> dict[str, Timing]:
     """Time several steps in turns, so that what disturbs the machine disturbs all of them.
 
-    In each round each step runs as often as fits into `seconds` (once at least); a round's value is its mean.
+    In each round each step runs as often as fits into `seconds` (once at least); a round's value is its mean. On a GPU the
+    clock stops when all its work is done.
     """
     repeats = {}
     for name, step in steps.items():
         for _ in range(warmups):
             step()
-        repeats[name] = max(1, int(seconds / max(_seconds(step), 1e-6)))
+        repeats[name] = max(1, int(seconds / max(_seconds(step, 1, device), 1e-6)))
     values: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(rounds):
         for name, step in steps.items():
-            started = time.perf_counter()
-            for _ in range(repeats[name]):
-                step()
-            values[name].append(1e3 * (time.perf_counter() - started) / repeats[name])
+            values[name].append(1e3 * _seconds(step, repeats[name], device) / repeats[name])
     return {name: Timing(statistics.median(found), _spread(found)) for name, found in values.items()}
 
 
-def _seconds(step: Step) -> float:
+def _seconds(step: Step, repeats: int, device: torch.device) -> float:
+    wait = torch.cuda.synchronize if device.type == "cuda" else _nothing
+    wait()
     started = time.perf_counter()
-    step()
+    for _ in range(repeats):
+        step()
+    wait()
     return time.perf_counter() - started
+
+
+def _nothing() -> None:
+    """On a CPU there is nothing to wait for."""
 
 
 def _spread(values: list[float]) -> float:
@@ -62,8 +71,18 @@ def _spread(values: list[float]) -> float:
     return float(high - low)
 
 
-def peak_growth_mib(step: Step) -> float | None:
-    """Return by how much a step raises the process's resident memory at its highest, or None where Linux is not there."""
+def peak_growth_mib(step: Step, device: torch.device = CPU) -> float | None:
+    """Return by how much a step raises the memory in use at its highest: the process's, or on a GPU the allocator's.
+
+    None where neither can be read. A graph that was captured is run once as plain calls, which allocate what it holds.
+    """
+    if device.type == "cuda":
+        step = getattr(step, "function", step)
+        step()
+        before = torch.cuda.memory_allocated(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        step()
+        return (torch.cuda.max_memory_allocated(device) - before) / 2**20
     reset, status = Path("/proc/self/clear_refs"), Path("/proc/self/status")
     step()
     _give_back_free_memory()
@@ -87,16 +106,22 @@ def _field(status: Path, name: str) -> int:
     return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(name + ":"))
 
 
-def ceilings() -> Ceilings:
-    """Measure copy bandwidth (bytes read plus written) and the rate of a 64-column product as the layers make it."""
-    source = torch.randn(32 * 2**20 // 4)
+def ceilings(device: torch.device = CPU, precision: str = "float32") -> Ceilings:
+    """Measure copy bandwidth (bytes read plus written) and the rate of a product as the layers make it.
+
+    On a CPU of 32 MiB and 64 columns, on a GPU of 1 GiB and 256 columns, which it takes to be busy.
+    """
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    size, rows, columns = (2**30, 2**17, 256) if device.type == "cuda" else (32 * 2**20, 4096, 64)
+    source = torch.randn(size // 4, device=device)
     target = torch.empty_like(source)
-    x, weight = torch.randn(4096, 64), torch.randn(64, 64)
-    out = torch.empty(4096, 64)
-    timings = time_in_turns(
-        {"copy": lambda: target.copy_(source), "product": lambda: torch.mm(x, weight, out=out)}, rounds=9
-    )
-    return Ceilings(2 * 32 * 2**20 / (1e-3 * timings["copy"].ms), 2 * 4096 * 64 * 64 / (1e-3 * timings["product"].ms))
+    x = torch.randn(rows, columns, device=device, dtype=dtype)
+    weight = torch.randn(columns, columns, device=device, dtype=dtype)
+    out = torch.empty_like(x)
+    steps: dict[str, Step] = {"copy": lambda: target.copy_(source), "product": lambda: torch.mm(x, weight, out=out)}
+    timings = time_in_turns(steps, rounds=9, device=device)
+    return Ceilings(2 * size / (1e-3 * timings["copy"].ms), 2 * rows * columns**2 / (1e-3 * timings["product"].ms))
 
 
 def fitted_exponent(sizes: list[float], values: list[float]) -> float:

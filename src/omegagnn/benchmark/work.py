@@ -38,7 +38,7 @@ def training_work(batch: RunBatch) -> Work:
     n, c, entries, stored, runs, layers, classes = _sizes(batch)
     products = runs * (layers * 3 * 2 * n * c * c + 3 * 2 * n * c * classes + 2 * 2 * stored * c)
     propagated = runs * layers * 2 * 2 * entries * c
-    moved = runs * NUMBER * n * c * (9 * layers + 8) + layers * 2 * ENTRY * entries + 2 * ENTRY * stored
+    moved = runs * _number(batch) * n * c * (9 * layers + 8) + layers * 2 * ENTRY * entries + 2 * ENTRY * stored
     return Work(moved, products + propagated)
 
 
@@ -47,13 +47,18 @@ def evaluation_work(batch: RunBatch) -> Work:
     n, c, entries, stored, runs, layers, classes = _sizes(batch)
     products = runs * (layers * 2 * n * c * c + 2 * n * c * classes + 2 * stored * c)
     propagated = runs * layers * 2 * entries * c
-    moved = runs * NUMBER * n * c * (4 * layers + 4) + layers * ENTRY * entries + ENTRY * stored
+    moved = runs * _number(batch) * n * c * (4 * layers + 4) + layers * ENTRY * entries + ENTRY * stored
     return Work(moved, products + propagated)
 
 
-def propagation_work(nodes: int, entries: int, channels: int) -> Work:
+def propagation_work(nodes: int, entries: int, channels: int, number: int = NUMBER) -> Work:
     """Return the work of one propagation on a graph that no cache holds: every entry reads a row of `channels` numbers."""
-    return Work(NUMBER * channels * (entries + 2 * nodes) + ENTRY * entries, 2 * entries * channels)
+    return Work(number * channels * (entries + 2 * nodes) + ENTRY * entries, 2 * entries * channels)
+
+
+def _number(batch: RunBatch) -> int:
+    """Return the bytes of one feature."""
+    return 2 if batch.config.training.precision == "bfloat16" else NUMBER
 
 
 def _sizes(batch: RunBatch) -> tuple[int, int, int, int, int, int, int]:

@@ -12,6 +12,8 @@ from omegagnn.cli.frame import AsJson, DataRoot, verb_app
 from omegagnn.errors import WrongUse
 
 if TYPE_CHECKING:
+    import torch
+
     from omegagnn.benchmark.cases import Case
 
 app = verb_app()
@@ -33,6 +35,7 @@ def bench(
     output: Annotated[Path | None, typer.Option(help="Write the result as JSON.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw the ratios as SVG.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads for everybody.")] = 1,
+    device_name: Annotated[str, typer.Option("--device", help="cpu or cuda; a GPU has cases of its own.")] = "cpu",
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -46,30 +49,34 @@ def bench(
 
     import torch
 
-    from omegagnn.benchmark.cases import Bench, peer_cases, quickest
+    from omegagnn.benchmark.cases import Bench, quickest
     from omegagnn.benchmark.measure import ceilings
+    from omegagnn.benchmark.plans import peer_cases
     from omegagnn.benchmark.sweeps import sweeps
+    from omegagnn.training.environment import choose_device
 
     started = time.perf_counter()
-    chosen = _choose(quick, sweep, only or [])
+    device = choose_device(device_name)
+    chosen = _choose(quick, sweep, only or [], device)
     if list_names:
         for name in chosen:
             show(name)
         return
     _check_places(output, picture)
     torch.set_num_threads(threads)
-    limits = ceilings()
-    run = Bench(quick, data_root, limits, note)
+    limits = ceilings(device)
+    run = Bench(quick, data_root, limits, note, device)
     cases = list(peer_cases(run, chosen.__contains__))
-    grown = sweeps(quick, note, chosen.__contains__)
+    grown = sweeps(quick, note, chosen.__contains__, device)
     result: dict[str, Any] = {
-        "command": _command(quick, only or [], sweep, threads),
-        "environment": _environment(),
+        "command": _command(quick, only or [], sweep, threads, device_name),
+        "environment": _environment(device),
         "seconds": time.perf_counter() - started,
         "copy_gb_per_s": limits.bytes_per_s / 1e9,
         "product_gflop_per_s": limits.flops_per_s / 1e9,
         "cases": [case.to_dict() for case in cases],
         "quickest_peers": [{"name": best.name, "peer": best.peer, "ratio": best.ratio} for best in quickest(cases)],
+        "alone": run.alone,
         "left_out": run.left_out,
         "sweeps": [found.to_dict() for found in grown],
     }
@@ -80,26 +87,24 @@ def bench(
     _show(cases, result)
 
 
-def _choose(quick: bool, sweep: bool, only: list[str]) -> list[str]:
+def _choose(quick: bool, sweep: bool, only: list[str], device: torch.device) -> list[str]:
     """Return the names of cases and sweeps that contain one of the texts, or all of them where there is none."""
-    from omegagnn.benchmark import cases, sweeps
+    from omegagnn.benchmark import plans, sweeps
 
-    names = [*cases.plans(quick), *(sweeps.plans(quick) if sweep else ())]
+    names = [*plans.plans(quick, device.type), *(sweeps.plans(quick, device) if sweep else ())]
     for text in only:
         if not any(text.lower() in name.lower() for name in names):
             raise WrongUse(f"No case or sweep has {text!r} in its name: see `omegagnn bench --list`.")
     return [name for name in names if not only or any(text.lower() in name.lower() for text in only)]
 
 
-def _environment() -> dict[str, Any]:
+def _environment(device: torch.device) -> dict[str, Any]:
     """Return versions and machine, DGL's version among them where it was imported."""
     import sys
 
-    import torch
-
     from omegagnn.training.environment import describe
 
-    made = describe(torch.device("cpu"))
+    made = describe(device)
     if "dgl" in sys.modules:
         made["versions"]["dgl"] = sys.modules["dgl"].__version__
     return made
@@ -112,11 +117,12 @@ def _check_places(*places: Path | None) -> None:
             raise WrongUse(f"{place} cannot be written: name a file in a folder that exists.")
 
 
-def _command(quick: bool, only: list[str], sweep: bool, threads: int) -> str:
+def _command(quick: bool, only: list[str], sweep: bool, threads: int, device: str) -> str:
     import shlex
 
     parts = ["omegagnn bench", "--quick" if quick else "", *(f"--only {shlex.quote(text)}" for text in only)]
     parts += ["" if sweep else "--no-sweep", f"--threads {threads}" if threads > 1 else ""]
+    parts += ["" if device == "cpu" else f"--device {device}"]
     return " ".join(part for part in parts if part)
 
 
@@ -135,7 +141,8 @@ def _write(output: Path | None, picture: Path | None, cases: list[Case], result:
         return
     made, names = result["environment"], ("omegagnn", "torch", "torch_geometric", "dgl")
     versions = ", ".join(f"{name} {made['versions'][name]}" for name in names if name in made["versions"])
-    machine = f"{made['processor']} CPU, {made['threads']} thread(s); {versions}; median times"
+    where = f"{made['processor']} CPU, {made['threads']} thread(s)" if made["device"] == "cpu" else made["device"]
+    machine = f"{where}; {versions}; median times"
     write_bytes(picture, ratio_chart(cases, machine).encode())
 
 
@@ -156,9 +163,11 @@ def _show(cases: list[Case], result: dict[str, Any]) -> None:
         show(f"{best['name']}: {best['ratio']:.2f} times as fast as the quickest peer, {best['peer']}")
     for found in result["sweeps"]:
         show(f"{found['name']}: exponent {found['exponent']:.2f}")
+    for ours in result["alone"]:
+        show(f"{ours['name']}: ours takes {ours['ours_ms']:.1f} ms and {ours['ours_mib']:.0f} MiB; no peer runs")
     for missing in result["left_out"]:
         show(f"{missing['peer']}: {missing['reason']}")
-    show(f"copy {result['copy_gb_per_s']:.1f} GB/s, 64-column products {result['product_gflop_per_s']:.0f} GFLOP/s")
+    show(f"copy {result['copy_gb_per_s']:.1f} GB/s, products {result['product_gflop_per_s']:.0f} GFLOP/s in float32")
 
 
 def _number(value: float | None, digits: int) -> str:

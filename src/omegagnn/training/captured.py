@@ -35,14 +35,14 @@ class Captured:
 
     def __init__(self, function: Callable[[], object], device: torch.device) -> None:
         """Take the function; nothing runs yet."""
-        self._function, self._device = function, device
+        self.function, self._device = function, device
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def __call__(self) -> None:
         """Run or replay."""
         if self._stream is None:
-            self._function()
+            self.function()
         elif self._graph is None:
             self._first(self._stream)
         else:
@@ -52,11 +52,11 @@ class Captured:
         # Kernels are compiled and libraries take their workspaces in a plain run, on the stream that is recorded later.
         stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(stream):
-            self._function()
+            self.function()
         torch.cuda.current_stream(self._device).wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream):
-            self._function()
+            self.function()
         self._graph = graph
 
 

@@ -49,7 +49,7 @@ class RunAdam:
             norms = torch.stack([torch.linalg.vector_norm(grad.flatten(1), dim=1) for grad in grads]).norm(dim=0)
         scale = (largest / norms).clamp(max=1.0)
         for grad in grads:
-            grad *= scale.view(-1, *(1,) * (grad.dim() - 1))
+            grad.mul_(scale.view(-1, *(1,) * (grad.dim() - 1)))
 
     @torch.no_grad()
     def step(self, active: Tensor, factor: float | Tensor = 1.0) -> None:

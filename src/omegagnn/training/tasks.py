@@ -198,7 +198,8 @@ class BlockTask(TrainingTask):
 
     def train_epoch(self, net: Grouped, graph: Graph, seeds: Tensor, epoch: int | Tensor, step: Step) -> None:
         """Take one step a batch."""
-        assert isinstance(self.features, Tensor) and isinstance(epoch, int)
+        assert isinstance(self.features, Tensor)
+        assert isinstance(epoch, int)
         net.train()
         batches = self.batches(seeds, epoch)
         for number, blocks in enumerate(batches):
