@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
 from paper_tables import runtime_scores, score_of, semi_scores, settings_of
 
 from omegagnn.training.presets.names import FOLDER, TASKS
+from omegagnn.training.presets.preset import text_of
 
 ROOT = Path(__file__).resolve().parent.parent
 RATES = ("lr_gnn", "lr_oc", "lr_omega", "wd_gnn", "wd_oc", "wd_omega")
@@ -308,21 +308,6 @@ def _name(task: str, tree: Tree) -> str:
     model = {key: leaf["value"] for key, leaf in tree["model"].items()}
     scope = f"-{model['omega']}" if model.get("omega", "channel") != "channel" else ""
     return f"{task}/{tree['data']['name']['value']}-{model['name']}-{model['layers']}{scope}"
-
-
-def text_of(tree: Tree) -> str:
-    """Return the file: a line a value, so that a value and its source are read and changed together."""
-    head = ("about", "rows", "published", "measured", "seeds")
-    lines = [f"{key}: {_flow(tree[key])}" for key in head if key in tree]
-    for part in ("data", "model", "training"):
-        lines.append(f"{part}:")
-        lines += [f"  {key}: {_flow(leaf)}" for key, leaf in tree[part].items()]
-    return "\n".join(lines) + "\n"
-
-
-def _flow(value: Any) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6)
-    return text.removesuffix("...\n").strip()
 
 
 def presets() -> dict[str, str]:

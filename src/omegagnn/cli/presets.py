@@ -1,14 +1,15 @@
-"""``omegagnn presets``: list and show the settings of the paper's tables."""
+"""``omegagnn presets``: list and show the settings of the paper's tables, and make presets of what studies chose."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from omegagnn.cli.completion import preset_names as complete_preset
 from omegagnn.cli.completion import task_names
-from omegagnn.cli.console import show, show_json, show_table
+from omegagnn.cli.console import note, show, show_json, show_table
 from omegagnn.cli.frame import AsJson, verb_app
 
 app = verb_app()
@@ -84,6 +85,27 @@ def show_preset(
     for about in dict.fromkeys(value.note for value in values.values() if value.note is not None):
         keys = [key for key, value in values.items() if value.note == about]
         show(f"note on {', '.join(keys)}: {about}")
+
+
+@app.command("create")
+def create_preset(
+    study: Annotated[str, typer.Argument(help="Name of a study of `omegagnn tune`.")],
+    out: Annotated[Path | None, typer.Option(help="File to write, ending in .yaml [default: STUDY.yaml here].")] = None,
+    runs_dir: Annotated[Path | None, typer.Option(help="Where studies are kept [default: $OMEGAGNN_RUNS, else ./runs].")] = None,
+    storage: Annotated[str | None, typer.Option(metavar="URL|FILE", help="The study's storage, as tune had it.")] = None,
+) -> None:  # fmt: skip
+    """Write the winner of a study as a preset: every value with its source, the budget and the study's hash."""
+    from omegagnn.training.fit import runs_folder
+    from omegagnn.tuning.study import find_study
+    from omegagnn.tuning.winner import write_winner
+
+    found = find_study(study, runs_folder(runs_dir), storage)
+    if not found.complete:
+        note(f"warning: {len(found.finished)} of {found.plan.trials} trials are done: the winner may change")
+    path = out or Path(f"{study}.yaml")
+    write_winner(found, path)
+    show(f"{path}: trial {found.winner.number} of {study}, hash {found.hash}")
+    show(f"  train it   omegagnn train --preset {path}")
 
 
 def _text(value: Any) -> str:

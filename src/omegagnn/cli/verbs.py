@@ -5,6 +5,7 @@ from __future__ import annotations
 VERBS: dict[str, str] = {
     "bench": "Measure speed and memory beside the peers.",
     "train": "Train a network and report its accuracy.",
+    "tune": "Search for settings on validation, with a budget fixed before.",
     "presets": "List and show the settings of the paper's tables, with their sources.",
     "evaluate": "Measure a trained run anew: scores, classes, confusions.",
     "predict": "Predict with a trained run on a changed or unseen graph.",

@@ -42,6 +42,7 @@ class RunBatch:
 
     `members` are their numbers within the whole run; `settings` replace training values (rates, decays) member by member.
     `captured` says whether epochs are replayed from a CUDA graph: by default wherever task and network allow it.
+    `exploring` lets a run whose loss is not finite end alone, where it would otherwise end them all with an error.
     """
 
     def __init__(
@@ -53,9 +54,10 @@ class RunBatch:
         settings: list[dict[str, Any]],
         device: torch.device,
         captured: bool | None = None,
+        exploring: bool = False,
     ) -> None:
         """Start all runs from their seeds."""
-        self.config, self.task, self.device = config, task, device
+        self.config, self.task, self.device, self.exploring = config, task, device, exploring
         self.members, self.settings = members, settings
         self.seeds = seeds.to(device)
         self.net = self._build(seeds)
@@ -134,6 +136,9 @@ class RunBatch:
     def _check_finite(self) -> None:
         bad = self.standing.diverged.nonzero().squeeze(1)
         if not bad.numel():
+            return
+        if self.exploring:
+            self.standing.end(self.standing.diverged > 0, self.epoch)
             return
         run = int(bad[0])
         # The group that broke is the one with entries that are not finite, else the one that grew largest.

@@ -114,8 +114,12 @@ class RunConfig(_Part):
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical JSON: equal hashes, equal runs."""
-        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        text = json.dumps(self.canonical(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def canonical(self) -> dict[str, Any]:
+        """Return all values as JSON holds them, without what came later than the first hashes and is at its default."""
+        return self.model_dump(mode="json")
 
     def with_values(self, values: dict[str, Any]) -> RunConfig:
         """Return a copy with dotted keys replaced, such as ``{"training.lr_omega": 0.01}``."""
@@ -179,10 +183,15 @@ def parse_setting(setting: str) -> tuple[str, Any]:
         raise WrongUse(
             f"--set {key.strip()} takes a value as YAML has it, such as 0.01, null or [a, b], not {value!r}."
         ) from None
-    if isinstance(parsed, str):  # YAML 1.1 takes 1e-3 for text
+    return key.strip(), parse_number(parsed)
+
+
+def parse_number(value: Any) -> Any:
+    """Return a number that YAML 1.1 takes for text, such as 1e-3, as a number; anything else as it is."""
+    if isinstance(value, str):
         with suppress(ValueError):
-            parsed = float(parsed)
-    return key.strip(), parsed
+            return float(value)
+    return value
 
 
 def _unknown_key(key: str) -> str:

@@ -35,7 +35,9 @@ STRIDE_SECONDS = 0.2  # how long a GPU may train before it is asked what came of
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be trained: a configuration and its members, each a seed on a split with settings of its own."""
+    """What is to be trained: a configuration and its members, each a seed on a split with settings of its own.
+
+    `exploring` asks for curves only: a member that diverges ends alone, and no weights are written."""
 
     config: RunConfig
     dataset: Dataset
@@ -45,6 +47,7 @@ class Plan:
     preset: str | None = None
     protocol: str = "honest"
     preset_hash: str | None = None
+    exploring: bool = False
 
     def __post_init__(self) -> None:
         """Check that seeds, splits and settings belong together."""
@@ -210,7 +213,8 @@ class Trainer:
 
     def _conclude(self) -> None:
         model = self.folder / MODEL
-        self.journal.record_artefact(self.run_name, MODEL, MODEL, sha256(model), model.stat().st_size)
+        if not self.plan.exploring:
+            self.journal.record_artefact(self.run_name, MODEL, MODEL, sha256(model), model.stat().st_size)
         self.journal.update(
             self.run_name, status="done", seconds=self.clock.seconds, peak_mib=peak_mib(self.device), note=None
         )
@@ -245,7 +249,8 @@ class Trainer:
         self.progress.started(self.run_name, len(everyone), self.plan.config.training.epochs)
         for number in range(self._next_chunk, len(chunks)):
             self._train_chunk(number, chunks[number])
-        self._write_model(len(chunks))
+        if not self.plan.exploring:
+            self._write_model(len(chunks))
 
     def _chunk_size(self) -> int:
         if self.at_once is not None and self.plan.dataset.task == "node":
@@ -264,7 +269,8 @@ class Trainer:
     def _make_batch(self, members: list[int]) -> RunBatch:
         seeds = torch.tensor([self.plan.seeds[k] for k in members])
         settings = [self.plan.settings_of(k) for k in members]
-        return RunBatch(self.plan.config, self._make_task(members), members, seeds, settings, self.device)
+        task = self._make_task(members)
+        return RunBatch(self.plan.config, task, members, seeds, settings, self.device, exploring=self.plan.exploring)
 
     def _train_chunk(self, number: int, members: list[int]) -> None:
         self._finished = {}
@@ -286,20 +292,25 @@ class Trainer:
                 if now - last_flush > FLUSH_SECONDS:
                     self._flush()
                     last_flush = now
-                if now - last_save > self.checkpoint_seconds:
+                if now - last_save > self.checkpoint_seconds and not self.plan.exploring:
                     self._checkpoint(number, batch)
                     last_save = now
                 if self._interrupted:
-                    self._checkpoint(number, batch)
-                    raise InterruptedRun(
-                        f"Interrupted and saved at epoch {batch.epoch}: go on with `omegagnn train --resume {self.run_name}`."
-                    )
+                    self._interrupt(number, batch)
                 self._drop_stopped(batch)
         except (torch.OutOfMemoryError, RuntimeError, MemoryError) as error:
             if isinstance(error, RuntimeError) and "memory" not in str(error):
                 raise
             raise explain_out_of_memory(self.plan.config, batch.task, len(batch.members), self.device) from None
         self._finish_chunk(number, batch)
+
+    def _interrupt(self, number: int, batch: RunBatch) -> None:
+        if self.plan.exploring:
+            raise InterruptedRun(f"Interrupted at epoch {batch.epoch}; an exploration keeps no checkpoint.")
+        self._checkpoint(number, batch)
+        raise InterruptedRun(
+            f"Interrupted and saved at epoch {batch.epoch}: go on with `omegagnn train --resume {self.run_name}`."
+        )
 
     def _collect(self, batch: RunBatch, record: EpochRecord) -> None:
         means = [float("nan")] * len(batch.members) if record.omega is None else record.omega.tolist()
@@ -329,13 +340,18 @@ class Trainer:
         for k in which.nonzero().squeeze(1).tolist():
             member, stopped = batch.members[k], int(batch.stopped[k])
             self.journal.finish_member(self.run_name, member, stopped, stopped >= self.plan.config.training.epochs)
-            for rule in KEPT:
+            for rule in () if self.plan.exploring else KEPT:
                 for name, tensor in batch.best_state(rule).items():
                     self._finished.setdefault(f"{rule}/{name}", {})[member] = tensor[k].cpu().clone()
                 self._finished.setdefault(f"{rule}/epoch", {})[member] = batch.best_epoch[rule][k].cpu().clone()
 
     def _finish_chunk(self, number: int, batch: RunBatch) -> None:
         self._put_away(batch, torch.ones(len(batch.members), dtype=torch.bool))
+        if not self.plan.exploring:
+            self._write_chunk(number)
+        self.journal.update(self.run_name, seconds=self.clock.seconds, peak_mib=peak_mib(self.device))
+
+    def _write_chunk(self, number: int) -> None:
         first = min(min(by_member) for by_member in self._finished.values())
         tensors = {
             name: torch.stack([by_member[member] for member in sorted(by_member)])
@@ -344,7 +360,6 @@ class Trainer:
         write_tensors(self._chunk_file(number), tensors, {"first": first})
         # From here on a restart begins with the next chunk.
         write_tensors(self.folder / CHECKPOINT, {}, {"chunk": number + 1, "seconds": self.clock.seconds})
-        self.journal.update(self.run_name, seconds=self.clock.seconds, peak_mib=peak_mib(self.device))
 
     def _chunk_file(self, number: int) -> Path:
         return self.folder / f"chunk-{number}.safetensors"

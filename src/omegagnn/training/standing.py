@@ -53,6 +53,12 @@ class Standing:
                 kept.copy_(torch.where(better.view(-1, *(1,) * (kept.dim() - 1)), source, kept))
         self._stop(epoch, training)
 
+    def end(self, which: Tensor, epoch: int) -> None:
+        """Stop the runs `which` ``[R]`` (bool) that still train, whatever their patience says."""
+        ended = which.to(self.active.device) & self.active
+        self.stopped.copy_(torch.where(ended, epoch, self.stopped))
+        self.active.logical_and_(~ended)
+
     def _stop(self, epoch: int | Tensor, training: TrainingConfig) -> None:
         last = torch.stack(list(self.best_epoch.values())).amax(0)
         over = torch.zeros_like(last) + epoch >= training.epochs

@@ -158,6 +158,20 @@ def parse_preset(tree: Any, name: str) -> Preset:
     return preset
 
 
+def text_of(tree: dict[str, Any]) -> str:
+    """Return the file: a line a value, so that a value and its source are read and changed together."""
+    lines = [f"{key}: {_flow(tree[key])}" for key in ("about", "rows", "published", "measured", "seeds") if key in tree]
+    for part in PARTS:
+        lines.append(f"{part}:")
+        lines += [f"  {key}: {_flow(leaf)}" for key, leaf in tree[part].items()]
+    return "\n".join(lines) + "\n"
+
+
+def _flow(value: Any) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6)
+    return text.removesuffix("...\n").strip()
+
+
 class _Seeds(BaseModel):
     value: PositiveInt
 
@@ -166,8 +180,8 @@ def _positive(seeds: Value) -> Value:
     return seeds.model_copy(update={"value": _Seeds.model_validate({"value": seeds.value}).value})
 
 
-def _check_complete(preset: Preset) -> None:
-    config, given = preset.config, preset.values
+def needed_keys(config: RunConfig) -> list[str]:
+    """Return the keys that a preset with a configuration must name, in the order of a file."""
     needed = list(ALWAYS)
     if config.model.name.startswith("omega-"):
         needed += WITH_OMEGA
@@ -175,6 +189,12 @@ def _check_complete(preset: Preset) -> None:
         needed.append("model.heads")
     if config.training.schedule == "step":
         needed += WITH_STEPS
+    return needed
+
+
+def _check_complete(preset: Preset) -> None:
+    config, given = preset.config, preset.values
+    needed = needed_keys(config)
     if preset.name.startswith(("graph/", "inductive/")):
         needed.append("training.batch_size")
     missing = [key for key in needed if key not in given]

@@ -1,0 +1,1 @@
+"""Search for settings on validation: spaces, studies on Optuna whose trials train as batches, winners as presets."""
