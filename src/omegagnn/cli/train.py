@@ -15,6 +15,7 @@ from omegagnn.errors import InterruptedRun, WrongUse
 if TYPE_CHECKING:
     from omegagnn.training.config import RunConfig
     from omegagnn.training.engine import Plan, Trainer
+    from omegagnn.training.fit import Result
     from omegagnn.training.journal import Journal
     from omegagnn.training.presets.preset import Preset
 
