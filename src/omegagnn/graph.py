@@ -25,12 +25,23 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from omegagnn.graph_checks import (
+    as_tensor,
+    check_edge_index,
+    check_integer,
+    checked_num_nodes,
+    checked_weight,
+    count_rows,
+    equal,
+    expand_rows,
+    index_dtype,
+    weight_unless_ones,
+)
+
 if TYPE_CHECKING:
     import networkx as nx
     import numpy.typing as npt
     import scipy.sparse as sp
-
-INT32_LIMIT = 2**31
 
 
 class Graph:
@@ -59,24 +70,24 @@ class Graph:
         cls, edge_index: Tensor | npt.ArrayLike, num_nodes: int | None = None, edge_weight: Tensor | None = None
     ) -> Graph:
         """Build from pairs ``[2, E]`` of (sender, receiver); `edge_weight` ``[E]`` may require a gradient."""
-        index = _as_tensor(edge_index)
-        _check_edge_index(index)
+        index = as_tensor(edge_index)
+        check_edge_index(index)
         index = index.long()
-        n = _checked_num_nodes(index, num_nodes)
-        weight = None if edge_weight is None else _checked_weight(edge_weight, index.size(1), index.device)
+        n = checked_num_nodes(index, num_nodes)
+        weight = None if edge_weight is None else checked_weight(edge_weight, index.size(1), index.device)
         sender, receiver = index[0], index[1]
         order = torch.sort(receiver * n + sender, stable=True).indices
-        dtype = _index_dtype(n, index.size(1))
-        rowptr = _rowptr(receiver, n, dtype)
+        dtype = index_dtype(n, index.size(1))
+        rowptr = count_rows(receiver, n, dtype)
         return cls(rowptr, sender[order].to(dtype), None if weight is None else weight[order])
 
     @classmethod
     def from_csr(cls, rowptr: Tensor, col: Tensor, weight: Tensor | None = None) -> Graph:
         """Build from compressed rows (row ``i`` holds the senders to ``i``); columns are sorted where they are not."""
-        rowptr, col = _as_tensor(rowptr), _as_tensor(col)
+        rowptr, col = as_tensor(rowptr), as_tensor(col)
         for name, array in (("rowptr", rowptr), ("col", col)):
             if array.numel():
-                _check_integer(name, array)
+                check_integer(name, array)
             if array.dim() != 1:
                 raise ValueError(f"{name} must have one dimension, but it has shape {tuple(array.shape)}.")
         rowptr, col = rowptr.long(), col.long()
@@ -89,7 +100,7 @@ class Graph:
             raise ValueError(
                 f"rowptr must start at 0, never fall and end at the number of entries ({col.numel()}): check the rows."
             )
-        receiver = _expand_rows(rowptr, col.numel())
+        receiver = expand_rows(rowptr, col.numel())
         return cls.from_edge_index(torch.stack([col, receiver]), rowptr.numel() - 1, weight)
 
     @classmethod
@@ -103,7 +114,7 @@ class Graph:
         coo = matrix.to_sparse_coo() if matrix.layout != torch.sparse_coo else matrix
         coo = coo if coo.is_coalesced() else coo.coalesce()
         row, col = coo.indices()
-        return cls.from_edge_index(torch.stack([col, row]), matrix.size(0), _weight_unless_ones(coo.values()))
+        return cls.from_edge_index(torch.stack([col, row]), matrix.size(0), weight_unless_ones(coo.values()))
 
     @classmethod
     def from_scipy(cls, matrix: sp.csr_array | sp.coo_array | sp.spmatrix) -> Graph:
@@ -115,8 +126,8 @@ class Graph:
         shape = coo.shape
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError(f"The SciPy matrix must be square, but its shape is {shape}.")
-        index = torch.stack([_as_tensor(coo.row).long(), _as_tensor(coo.col).long()])
-        return cls.from_edge_index(index, shape[0], _weight_unless_ones(_as_tensor(coo.data)))
+        index = torch.stack([as_tensor(coo.row).long(), as_tensor(coo.col).long()])
+        return cls.from_edge_index(index, shape[0], weight_unless_ones(as_tensor(coo.data)))
 
     @classmethod
     def from_networkx(cls, graph: nx.Graph, weight: str | None = "weight") -> Graph:
@@ -187,7 +198,7 @@ class Graph:
     @property
     def row(self) -> Tensor:
         """The receiver of each entry, ``[num_edges]``."""
-        return self._once("row", lambda: _expand_rows(self._rowptr, self.num_edges))
+        return self._once("row", lambda: expand_rows(self._rowptr, self.num_edges))
 
     @property
     def transpose_order(self) -> Tensor:
@@ -263,7 +274,7 @@ class Graph:
         weight = torch.ones_like(key, dtype=torch.get_default_dtype()) if self._weight is None else self._weight
         row, col = unique // self.num_nodes, unique % self.num_nodes
         summed = weight.new_zeros(unique.numel()).index_add(0, position, weight)
-        rowptr = _rowptr(row, self.num_nodes, self._rowptr.dtype)
+        rowptr = count_rows(row, self.num_nodes, self._rowptr.dtype)
         return Graph(rowptr, col.to(self._col.dtype), summed, is_operator=self._is_operator)
 
     def to_undirected(self) -> Graph:
@@ -334,10 +345,10 @@ class Graph:
 
     def _transpose(self) -> Graph:
         order = self.transpose_order
-        rowptr = _rowptr(self._col, self.num_nodes, self._rowptr.dtype)
+        rowptr = count_rows(self._col, self.num_nodes, self._rowptr.dtype)
         col = self.row[order]
         weight = None if self._weight is None else self._weight[order]
-        if _equal(rowptr, self._rowptr) and _equal(col, self._col) and _equal(weight, self._weight):
+        if equal(rowptr, self._rowptr) and equal(col, self._col) and equal(weight, self._weight):
             return self  # symmetric: half the memory, and backward passes read what forward passes left in the cache
         transposed = Graph(rowptr, col, weight, is_operator=self._is_operator)
         if weight is None or not weight.requires_grad:
@@ -348,7 +359,7 @@ class Graph:
         if self.transposed is self:
             return True
         one, other = self.coalesce(), self.transposed.coalesce()
-        return _equal(one.rowptr, other.rowptr) and _equal(one.col, other.col) and _equal(one.weight, other.weight)
+        return equal(one.rowptr, other.rowptr) and equal(one.col, other.col) and equal(one.weight, other.weight)
 
     def _with_self_loops(self) -> Graph:
         n, row, col = self.num_nodes, self.row.long(), self._col.long()
@@ -359,7 +370,7 @@ class Graph:
         # Every kept entry moves by one for each loop before it; a loop goes behind the entries left of the diagonal.
         place = torch.arange(kept_row.numel(), device=self.device) + kept_row + (kept_col > kept_row)
         diagonal = rowptr[:-1] + torch.bincount(kept_row[kept_col < kept_row], minlength=n)
-        dtype = _index_dtype(n, int(rowptr[-1]))
+        dtype = index_dtype(n, int(rowptr[-1]))
         new_col = torch.empty(kept_row.numel() + n, dtype=dtype, device=self.device)
         new_col[place] = kept_col.to(dtype)
         new_col[diagonal] = torch.arange(n, dtype=dtype, device=self.device)
@@ -405,7 +416,7 @@ class Graph:
         return self._once((name, add_self_loops, dtype), compute)
 
     def _select(self, keep: Tensor) -> Graph:
-        rowptr = _rowptr(self.row[keep], self.num_nodes, self._rowptr.dtype)
+        rowptr = count_rows(self.row[keep], self.num_nodes, self._rowptr.dtype)
         return Graph(rowptr, self._col[keep], None if self._weight is None else self._weight[keep])
 
 
@@ -439,92 +450,6 @@ def _gcn_scaled(graph: Graph, weight: Tensor, degree: Tensor) -> Tensor:
 def _row_scaled(graph: Graph, weight: Tensor, degree: Tensor) -> Tensor:
     scale = (degree > 0) / torch.where(degree > 0, degree, 1)
     return scale[graph.row] * weight
-
-
-def _as_tensor(array: Tensor | npt.ArrayLike) -> Tensor:
-    """Take an array as it is where torch can, and a copy of one that is read-only or runs backwards (pandas, slices)."""
-    if isinstance(array, Tensor):
-        return array
-    flags, strides = getattr(array, "flags", None), getattr(array, "strides", ())
-    awkward = (flags is not None and not flags.writeable) or any(stride < 0 for stride in strides)
-    return torch.as_tensor(cast("Any", array).copy() if awkward else array)
-
-
-def _weight_unless_ones(values: Tensor) -> Tensor | None:
-    return values if values.requires_grad or not bool((values == 1).all()) else None
-
-
-def _check_integer(name: str, array: Tensor) -> None:
-    if array.dtype == torch.bool or array.is_floating_point() or array.is_complex():
-        raise TypeError(f"{name} must hold integers, but its dtype is {array.dtype}: convert it with .long().")
-
-
-def _check_edge_index(index: Tensor) -> None:
-    if index.dim() != 2 or index.size(0) != 2:
-        hint = ": pass its transpose" if index.dim() == 2 and index.size(1) == 2 else ""
-        raise ValueError(f"edge_index must have shape [2, E], but its shape is {tuple(index.shape)}{hint}.")
-    if index.numel():
-        _check_integer("edge_index", index)
-
-
-def _checked_num_nodes(index: Tensor, num_nodes: int | None) -> int:
-    if index.numel() == 0:
-        if num_nodes is None:
-            raise ValueError("An empty edge_index does not tell the number of nodes: pass num_nodes.")
-        low, high = 0, -1
-    else:
-        low, high = (int(bound) for bound in torch.aminmax(index))
-    n = high + 1 if num_nodes is None else int(num_nodes)
-    if n < 0:
-        raise ValueError(f"num_nodes must be at least 0, but it is {n}.")
-    if low < 0 or high >= n:
-        bad = low if low < 0 else high
-        place = int((index == bad).any(dim=0).nonzero()[0])
-        raise ValueError(
-            f"edge_index holds node {bad} at edge {place}, but nodes are numbered 0 to {n - 1}: "
-            "correct the index or raise num_nodes."
-        )
-    return n
-
-
-def _checked_weight(weight: Tensor | npt.ArrayLike, num_edges: int, device: torch.device) -> Tensor:
-    weight = _as_tensor(weight)
-    if weight.dim() != 1 or weight.size(0) != num_edges:
-        raise ValueError(
-            f"edge_weight must have shape [{num_edges}], one number an edge, but it is {tuple(weight.shape)}."
-        )
-    if weight.is_complex():
-        raise TypeError("edge_weight must be real, but it is complex: take its absolute value.")
-    if not weight.is_floating_point():
-        weight = weight.to(torch.get_default_dtype())
-    finite = torch.isfinite(weight)
-    if not bool(finite.all()):
-        place = int((~finite).nonzero()[0])
-        raise ValueError(
-            f"edge_weight is {float(weight.detach()[place])} at edge {place}: weights must be finite; drop or mend the edge."
-        )
-    return weight.to(device)
-
-
-def _index_dtype(num_nodes: int, num_edges: int) -> torch.dtype:
-    return torch.int32 if max(num_nodes, num_edges) + num_nodes < INT32_LIMIT else torch.int64
-
-
-def _rowptr(sorted_or_not: Tensor, num_nodes: int, dtype: torch.dtype) -> Tensor:
-    rowptr = torch.zeros(num_nodes + 1, dtype=dtype, device=sorted_or_not.device)
-    rowptr[1:] = torch.bincount(sorted_or_not, minlength=num_nodes).cumsum(0)
-    return rowptr
-
-
-def _expand_rows(rowptr: Tensor, num_edges: int) -> Tensor:
-    nodes = torch.arange(rowptr.numel() - 1, dtype=rowptr.dtype, device=rowptr.device)
-    return torch.repeat_interleave(nodes, rowptr.diff().long(), output_size=num_edges)
-
-
-def _equal(one: Tensor | None, other: Tensor | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return torch.equal(one, other)
 
 
 def _flatten(graph: Graph) -> tuple[list[Any], tuple[bool, bool, bool]]:

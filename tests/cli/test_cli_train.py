@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,20 @@ def test_training_the_embedded_data_ends_with_a_summary(tmp_path: Path, capsys: 
         assert words in out.out
     assert "best test epoch would add" in out.out
     assert "warning:" in out.err
+    # Its six classes are equally common in training.
+    assert re.search(r"^  guessing +16\.67 % by always answering the commonest class", out.out, re.MULTILINE)
+    assert "not written yet: omegagnn report citeseer-" in out.out
+
+
+def test_the_page_about_a_run_is_written_where_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("train", "karate", *QUICK, "--runs-dir", tmp_path, "--report") == 0
+    lines = capsys.readouterr().out
+    found = re.search(r"^  report +(\S+report\.html)$", lines, re.MULTILINE)
+    assert found is not None, lines
+    assert found[1].startswith(str(tmp_path))
+    assert "karate" in Path(found[1]).read_text(encoding="utf-8")
 
 
 def test_json_is_one_line_of_the_designed_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

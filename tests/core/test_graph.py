@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 from torch_geometric.data import Data
 from torch_geometric.nn.conv.gcn_conv import gcn_norm as pyg_gcn_norm
 
-from omegagnn import graph as graph_module
+from omegagnn import graph_checks
 from omegagnn.graph import Graph, as_graph
 
 FEW = settings(max_examples=40, deadline=None)
@@ -292,7 +292,7 @@ def test_large_graphs_take_wide_indices(monkeypatch: pytest.MonkeyPatch) -> None
         return [graph, graph.transposed, graph.with_self_loops(), graph.gcn_norm(), graph.coalesce()]
 
     narrow = forms()
-    monkeypatch.setattr(graph_module, "INT32_LIMIT", 10)
+    monkeypatch.setattr(graph_checks, "INT32_LIMIT", 10)
     for one, other in zip(narrow, forms(), strict=True):
         assert one.col.dtype == one.rowptr.dtype == torch.int32
         assert other.col.dtype == other.rowptr.dtype == torch.int64

@@ -9,6 +9,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from omegagnn.training.metrics import (
     binary_nll,
+    commonest_class_score,
     f1_counts,
     micro_f1,
     nll,
@@ -85,3 +86,11 @@ def test_paired_test_by_sampling_agrees_with_the_exact_one() -> None:
 def test_paired_test_needs_pairs() -> None:
     with pytest.raises(ValueError, match="not 3 and 2"):
         paired_test(np.zeros(3), np.zeros(2))
+
+
+def test_the_commonest_class_is_that_of_training() -> None:
+    labels = torch.tensor([0, 0, 1, 1, 1, 1, 2, -1])
+    train, test = torch.tensor([0, 1, 2]), torch.tensor([3, 4, 5, 6])
+    assert commonest_class_score(labels, train, test) == 0.0
+    assert commonest_class_score(labels, test, train) == pytest.approx(1 / 3)
+    assert commonest_class_score(labels, torch.tensor([0, 2]), test) == pytest.approx((0 + 3 / 4) / 2), "a tie"

@@ -15,6 +15,7 @@ from omegagnn.errors import InterruptedRun, WrongUse
 if TYPE_CHECKING:
     from omegagnn.training.config import RunConfig
     from omegagnn.training.engine import Plan, Trainer
+    from omegagnn.training.fit import Result
     from omegagnn.training.journal import Journal
     from omegagnn.training.presets.preset import Preset
 
@@ -74,6 +75,7 @@ def train(
     runs_at_once: Annotated[int | None, typer.Option(min=1, help="Runs that train at once [default: what fits].")] = None,
     resume: Resumed = None,
     checkpoint_seconds: Annotated[float, typer.Option(min=0.0, help="Seconds between two checkpoints.")] = 20.0,
+    report: Annotated[bool, typer.Option("--report", help="Also write the page of `omegagnn report`.")] = False,
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -112,10 +114,13 @@ def train(
         seeds = seeds or (DEFAULT_SEEDS if chosen is None else chosen.runs_per_split)
         plan = _planned(settled, data_root, seeds, splits, protocol, chosen)
         trainer = Trainer.start(plan, Journal(runs_folder(runs_dir)), **options)
-    _train(trainer, chosen, {"--device": device, "--data-root": data_root, "--runs-dir": runs_dir}, as_json)
+    places = {"--device": device, "--data-root": data_root, "--runs-dir": runs_dir}
+    _train(trainer, chosen, places, report, as_json)
 
 
-def _train(trainer: Trainer, preset: Preset | None, places: dict[str, Path | str | None], as_json: bool) -> None:
+def _train(
+    trainer: Trainer, preset: Preset | None, places: dict[str, Path | str | None], report: bool, as_json: bool
+) -> None:
     from omegagnn.cli.training_summary import show_summary
     from omegagnn.training.fit import Result
     from omegagnn.training.repeat import place_words
@@ -129,10 +134,19 @@ def _train(trainer: Trainer, preset: Preset | None, places: dict[str, Path | str
         # The command that goes on must name the same places.
         raise InterruptedRun(str(stop).replace(f"{run}`", f"{run}{place_words(places)}`")) from None
     result = Result(trainer.journal, run)
+    page = _write_page(result, places["--data-root"]) if report else None
     if as_json:
         show_json(result.to_dict())
     else:
-        show_summary(result, trainer.plan, preset, places)
+        show_summary(result, trainer.plan, preset, places, page)
+
+
+def _write_page(result: Result, data_root: Path | str | None) -> Path:
+    from omegagnn.report import gather, write_report
+
+    path = result.folder / "report.html"
+    write_report([gather(result, data_root)], path)
+    return path
 
 
 def _read_preset(name: str | None) -> Preset | None:

@@ -19,14 +19,22 @@ if TYPE_CHECKING:
 # What may follow; a line is shown where its verb is there.
 NEXT_STEPS = {
     "runs": "omegagnn runs show {run}{runs_dir}",
-    "report": "omegagnn report {run}{both}",
     "diagnose": "omegagnn diagnose {run}{both}",
     "predict": "omegagnn predict {run} --graph {dataset} --out predictions.csv{both}",
 }
 
 
-def show_summary(result: Result, plan: Plan, preset: Preset | None, places: dict[str, Path | str | None]) -> None:
-    """Print the summary; `places` are the options about folders and the device that a command must say again."""
+def show_summary(
+    result: Result,
+    plan: Plan,
+    preset: Preset | None,
+    places: dict[str, Path | str | None],
+    report: Path | None = None,
+) -> None:
+    """Print the summary.
+
+    `places` are the options about folders and the device that a command must say again, `report` is the page that was written.
+    """
     from omegagnn.training.repeat import place_words, repeat_command
 
     score = "micro-F1" if plan.dataset.task == "inductive" else "accuracy"
@@ -34,10 +42,13 @@ def show_summary(result: Result, plan: Plan, preset: Preset | None, places: dict
     if preset is not None:
         lines["preset"] = _preset_in_words(preset, result.config)
         lines |= _comparison(preset, result)
+    lines |= _guessing(plan)
     if result.omega is not None:
         lines["ω"] = _omega_in_words(result.omega)
     lines["model"] = str(result.folder / "model.safetensors")
     lines["run"] = result.run
+    folders = place_words({option: place for option, place in places.items() if option != "--device"})
+    lines["report"] = str(report) if report else f"not written yet: omegagnn report {result.run}{folders}"
     command = repeat_command(plan, preset, places)
     if command is not None:
         lines["repeat"] = command
@@ -46,12 +57,11 @@ def show_summary(result: Result, plan: Plan, preset: Preset | None, places: dict
         f"{_describe(result.config)} on {plan.dataset.name}: {_count(seeds, 'seed')} × {_count(splits, 'split')}, "
         f"{result.row['seconds']:.1f} s"
     )
-    folders = {option: place for option, place in places.items() if option != "--device"}
     words = {
         "run": result.run,
         "dataset": shlex.quote(plan.dataset.name),
         "runs_dir": place_words({"--runs-dir": places.get("--runs-dir")}),
-        "both": place_words(folders),
+        "both": folders,
     }
     steps = [step.format(**words) for verb, step in NEXT_STEPS.items() if verb in VERBS]
     for title, text in [*lines.items(), *(("next" if k == 0 else "", step) for k, step in enumerate(steps))]:
@@ -76,6 +86,17 @@ def _comparison(preset: Preset, result: Result) -> dict[str, str]:
     if reference is None or other:
         return {}
     return {"published" if preset.published else "measured": _score_in_words(reference, result)}
+
+
+def _guessing(plan: Plan) -> dict[str, str]:
+    """Return what a guess without any graph or feature has on the same splits, where items have one class."""
+    from omegagnn.training.metrics import commonest_class_score
+
+    data = plan.dataset
+    if data.task == "inductive" or data.is_multilabel or data.is_regression:
+        return {}
+    scores = [commonest_class_score(data.labels, split.train, split.test) for split in plan.splits]
+    return {"guessing": f"{100 * sum(scores) / len(scores):.2f} % by always answering the commonest class of training"}
 
 
 def _score_in_words(reference: Score, result: Result) -> str:

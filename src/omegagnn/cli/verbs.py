@@ -5,14 +5,14 @@ from __future__ import annotations
 VERBS: dict[str, str] = {
     "bench": "Measure speed and memory beside the peers.",
     "train": "Train a network and report its accuracy.",
-    "tune": "Search for settings on validation, with a budget fixed before.",
-    "presets": "List and show the settings of the paper's tables, with their sources.",
+    "tune": "Search for settings on validation, on a fixed budget.",
+    "presets": "Show the settings of the paper's tables, with their sources.",
     "evaluate": "Measure a trained run anew: scores, classes, confusions.",
     "predict": "Predict with a trained run on a changed or unseen graph.",
-    "report": "Write all about a run on one page: scores, curves, depth, ω, time, data.",
+    "report": "Write all about a run on one page.",
     "diagnose": "Say whether a network over-smooths, where, and what to change.",
     "runs": "List, show, export and delete what was trained.",
     "explore": "Open the ω explorer: draw a graph, move ω, see what it does.",
     "data": "List, fetch, check, audit and import data sets.",
-    "doctor": "Say what is installed, which kernels run, and whether it all works.",
+    "doctor": "Say what is installed and which kernels run; try them.",
 }

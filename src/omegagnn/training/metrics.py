@@ -48,6 +48,13 @@ def micro_f1(counts: Tensor) -> Tensor:
     return torch.where(whole > 0, 2 * tp / whole.clamp(min=1), 0.0)
 
 
+def commonest_class_score(labels: Tensor, train: Tensor, test: Tensor) -> float:
+    """Return the accuracy on `test` of always answering the commonest class of `train`; of several the mean over them."""
+    counts = torch.bincount(labels[train][labels[train] >= 0])
+    commonest = (counts == counts.max()).nonzero().flatten()
+    return float(torch.isin(labels[test], commonest).double().mean()) / commonest.numel()
+
+
 @dataclass(frozen=True)
 class Summary:
     """Mean, standard deviation (n − 1) and 95 % bootstrap interval of the mean, in per cent."""

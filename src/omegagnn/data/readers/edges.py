@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from omegagnn.errors import DataError
-from omegagnn.graph import INT32_LIMIT, Graph
+from omegagnn.graph import Graph
+from omegagnn.graph_checks import INT32_LIMIT
 
 Integers = npt.NDArray[np.integer[Any]]
 
