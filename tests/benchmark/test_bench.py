@@ -23,7 +23,7 @@ from omegagnn.benchmark.cases import (
     training_cases,
 )
 from omegagnn.benchmark.forms import without_compiling
-from omegagnn.benchmark.large import LARGE, large_graph, make_large
+from omegagnn.benchmark.large import LARGE, large_dataset, large_graph
 from omegagnn.benchmark.measure import Ceilings, ceilings, fitted_exponent, peak_growth_mib, time_in_turns
 from omegagnn.benchmark.plans import peer_cases, plans
 from omegagnn.benchmark.sweeps import sweeps
@@ -120,13 +120,13 @@ def test_work_counts_bytes_and_operations() -> None:
 
 
 def test_large_graphs_have_about_the_entries_asked_for() -> None:
-    graph = large_graph(2000, 30_000)
+    graph = large_graph(2000, 30_000, torch.device("cpu"))
     assert 0.85 * 30_000 < graph.with_self_loops().num_edges < 1.15 * 30_000
 
 
 def test_sizes_of_well_known_graphs_are_made_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LARGE, "arxiv-sized", (2000, 30_000, 8, 5))
-    made = make_large("arxiv-sized", torch.device("cpu"))
+    made = large_dataset("arxiv-sized", torch.device("cpu"), *LARGE["arxiv-sized"])
     assert 0.85 * 30_000 < made.graph.with_self_loops().num_edges < 1.15 * 30_000
     assert made.graph.is_undirected
     assert not made.graph.has_self_loops

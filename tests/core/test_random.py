@@ -131,6 +131,18 @@ def test_as_many_are_dropped_as_asked(p: float) -> None:
     assert abs(drop_threshold(p) / 2**24 - p) < 2**-24
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+def test_a_gpu_draws_the_bits_of_a_cpu() -> None:
+    seeds, elements = torch.randint(2**62, (100,)), torch.cat([torch.arange(COUNT), torch.randint(2**40, (COUNT,))])
+    for step, place in ((0, 0), (7, 3), (10**6, 4 + 8 * 63), (-1, 5)):
+        ours, theirs = Draws(seeds.cuda(), step).key(place), Draws(seeds, step).key(place)
+        assert_same_bits(ours.cpu(), theirs)
+        assert_same_bits(draw_bits(ours[:3], elements.cuda()).cpu(), draw_bits(theirs[:3], elements))
+        assert_same_bits(uniform(ours[:3], COUNT).cpu(), uniform(theirs[:3], COUNT))
+        x = torch.randn(1000, 100, 7)
+        assert_same_bits(dropout(x.cuda(), 0.5, ours).cpu(), dropout(x, 0.5, theirs))
+
+
 GOLDEN_KEYS = [[86617525, 2891134606], [2619526269, 1856375759], [200091436, 3672796767], [1810698212, 3981978238]]
 GOLDEN_BITS = [
     [14547937, 4873605, 4038756, 3272951, 5877580, 12444642],

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from omegagnn.benchmark.forms import Peer, forms, peers_that_run, without_compiling
-from omegagnn.benchmark.large import LARGE, large_graph, make_large
+from omegagnn.benchmark.large import LARGE, large_dataset, large_graph
 from omegagnn.benchmark.measure import CPU, Ceilings, Step, Timing, ceilings, peak_growth_mib, time_in_turns
 from omegagnn.benchmark.peers import evaluation, training_step
 from omegagnn.benchmark.work import Work, evaluation_work, propagation_work, training_work
@@ -82,7 +82,9 @@ class Bench:
     def dataset(self, name: str) -> Dataset:
         """Return a data set with its default split (of Cora and CiteSeer the public one), loaded or made once."""
         if name not in self.datasets:
-            self.datasets[name] = make_large(name, self.device) if name in LARGE else load(name, root=self.root)
+            self.datasets[name] = (
+                large_dataset(name, self.device, *LARGE[name]) if name in LARGE else load(name, root=self.root)
+            )
         return self.datasets[name]
 
     def limits_of(self, precision: str) -> Ceilings:
@@ -252,7 +254,7 @@ def propagation_case(
 
     The peer computes in float32 whatever ours is kept in.
     """
-    graph = large_graph(nodes, entries).to(bench.device).gcn_norm()
+    graph = large_graph(nodes, entries, bench.device).gcn_norm()
     x, omega = torch.randn(nodes, channels, device=bench.device), torch.rand(channels, device=bench.device)
     matrix, kept = graph.to_torch_sparse(), x.to(dtype)
 

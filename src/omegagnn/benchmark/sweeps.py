@@ -10,10 +10,8 @@ from typing import Any
 import torch
 
 from omegagnn.benchmark.cases import our_batch, our_step
-from omegagnn.benchmark.large import large_graph
+from omegagnn.benchmark.large import large_dataset, large_graph
 from omegagnn.benchmark.measure import CPU, Step, fitted_exponent, time_in_turns
-from omegagnn.data.dataset import Split
-from omegagnn.data.synthetic import scale_free
 from omegagnn.ops import omega_propagate
 
 
@@ -33,14 +31,13 @@ class Sweep:
 
 
 def _propagation(device: torch.device, nodes: int, entries: int, channels: int) -> Step:
-    graph = large_graph(nodes, entries).to(device).gcn_norm()
+    graph = large_graph(nodes, entries, device).gcn_norm()
     x, omega = torch.randn(nodes, channels, device=device), torch.rand(channels, device=device)
     return lambda: omega_propagate(x, graph, omega)
 
 
 def _training(device: torch.device, nodes: int, layers: int, runs: int = 1, channels: int = 64) -> Step:
-    thirds = torch.arange(nodes).tensor_split(3)
-    dataset = scale_free(nodes, 5, features=64).with_splits((Split("thirds", *thirds),))
+    dataset = large_dataset(f"{nodes:,} nodes", device, nodes, entries=11 * nodes, features=64, classes=8)
     return our_step(our_batch(dataset, "omega-gcn", layers, runs, channels=channels, device=device))
 
 
