@@ -62,7 +62,7 @@ def test_verbs_options_and_names_are_completed(
     own.touch()
     ask = offered
     assert ask("tr") == ["train"]  # type: ignore[operator]
-    assert ask("presets", "") == ["list", "show"]  # type: ignore[operator]
+    assert ask("presets", "") == ["list", "show", "create"]  # type: ignore[operator]
     assert ask("train", "--pre") == ["--preset"]  # type: ignore[operator]
     depths = [f"tuned/cora-omega-gcn-{depth}" for depth in (2, 4, 8, 16, 32, 64)]
     assert ask("train", "--preset", "tuned/cora") == depths  # type: ignore[operator]

@@ -39,6 +39,7 @@ USES: list[tuple[str, int, str]] = [
     ("presets list --task sem", 2, "There is no task 'sem': did you mean semi?"),
     ("presets show", 2, "Missing argument"),
     ("presets show semi/cora-omega-gcn", 2, "There is no preset 'semi/cora-omega-gcn': did you mean"),
+    ("presets create none-1", 2, "There is no study 'none-1'"),
     ("presets sohw", 2, "No such command 'sohw'"),
     ("runs show", 2, "Missing argument"),
     ("runs show last", 2, "There is no journal in"),
@@ -64,6 +65,9 @@ USES: list[tuple[str, int, str]] = [
     ("report", 2, "Missing argument"),
     ("report last --out page.pdf", 2, "--out page.pdf is no name for a page"),
     ("explore --out page.pdf", 2, "--out page.pdf is no name for a page"),
+    ("tune karate --trials 0", 2, "Invalid value for '--trials'"),
+    ("tune karat", 2, "There is no data set 'karat'"),
+    ("tune karate --search training.lr_oc=fast", 2, "neither a range"),
     ("doctor now", 2, "unexpected extra argument"),
 ]
 
