@@ -14,10 +14,10 @@ from omegagnn.training.captured import CapturedEpochs
 from omegagnn.training.config import RunConfig
 from omegagnn.training.optim import RunAdam
 from omegagnn.training.records import EpochRecord
+from omegagnn.training.shards import add_up
 from omegagnn.training.standing import KEPT, Standing
-from omegagnn.training.tasks import NodeTask, TrainingTask
+from omegagnn.training.tasks import DTYPES, NodeTask, Step, TrainingTask
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64, "tf32": torch.float32, "bfloat16": torch.float32}
 RATES: dict[GroupName, tuple[str, str]] = {
     "gnn": ("lr_gnn", "wd_gnn"),
     "oc": ("lr_oc", "wd_oc"),
@@ -124,11 +124,15 @@ class RunBatch:
 
     def train_steps(self, epoch: int | Tensor, factor: float | Tensor = 1.0) -> None:
         """Take the training steps of an epoch, whose draws `epoch` decides; `factor` is as `RunAdam.step` takes it."""
-        self.task.train_epoch(self.net, self.operator, self.seeds, epoch, lambda losses: self._step(losses, factor))
+        for step in self.task.steps(self.net, self.operator, self.seeds, epoch):
+            self._step(step, factor)
 
-    def _step(self, losses: Tensor, factor: float | Tensor) -> None:
+    def _step(self, step: Step, factor: float | Tensor) -> None:
         self.adam.zero_grad()
-        losses.sum().backward()
+        if len(step) == 1:
+            step[0]().sum().backward()
+        else:
+            add_up(step, self.adam.flat)
         if self.config.training.clip is not None:
             self.adam.clip_(self.config.training.clip)
         self.adam.step(self.active, factor)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from omegagnn.data.dataset import Dataset, Split
 from omegagnn.errors import InterruptedRun, OmegaError, WrongUse
-from omegagnn.training.batch import DTYPES, KEPT, RunBatch
+from omegagnn.training.batch import KEPT, RunBatch
 from omegagnn.training.captured import STRIDE
 from omegagnn.training.checkpoint import read_tensors, sha256, write_bytes, write_tensors
 from omegagnn.training.config import RunConfig, parse_config
@@ -25,8 +25,8 @@ from omegagnn.training.environment import describe, one_thread_where_it_wins, pe
 from omegagnn.training.journal import Journal, Member
 from omegagnn.training.memory import explain_out_of_memory, runs_at_once
 from omegagnn.training.records import EpochRecord
+from omegagnn.training.sampled import configured_task
 from omegagnn.training.signature import Signature
-from omegagnn.training.tasks import make_task
 
 CHECKPOINT, MODEL, CONFIG = "checkpoint.safetensors", "model.safetensors", "config.json"
 FLUSH_SECONDS, CHECKPOINT_SECONDS = 1.0, 20.0
@@ -253,18 +253,14 @@ class Trainer:
             self._write_model(len(chunks))
 
     def _chunk_size(self) -> int:
-        if self.at_once is not None and self.plan.dataset.task == "node":
-            return self.at_once
         task = self._make_task([0])
+        if self.at_once is not None and not task.own_steps:
+            return self.at_once
         return runs_at_once(self.plan.config, task, len(self.plan.seeds), self.device)
 
     def _make_task(self, members: Sequence[int]) -> Any:
-        training = self.plan.config.training
         splits = [self.plan.splits[k] for k in members]
-        task = make_task(
-            self.plan.dataset, self.plan.config.data, splits, DTYPES[training.precision], training.batch_size
-        )
-        return task.to(self.device)
+        return configured_task(self.plan.dataset, self.plan.config, splits).to(self.device)
 
     def _make_batch(self, members: list[int]) -> RunBatch:
         seeds = torch.tensor([self.plan.seeds[k] for k in members])

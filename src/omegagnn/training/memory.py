@@ -45,7 +45,7 @@ def bytes_per_run(config: RunConfig, task: TrainingTask) -> int:
 
 def runs_at_once(config: RunConfig, task: TrainingTask, runs: int, device: torch.device) -> int:
     """Return how many runs fit at once; tasks whose runs have batches of their own train one after another."""
-    if task.dataset.task != "node":
+    if task.own_steps:
         return 1
     return max(1, min(runs, int(SHARE * free_bytes(device)) // max(1, bytes_per_run(config, task))))
 
