@@ -165,14 +165,14 @@ small = load_dataset(sys.argv[1] + "/small.npz")
 for _ in range(2):  # kernels are compiled, libraries have what they want
     fit(small, RunConfig().with_values({**values, "training.sampler": sys.argv[2]}), runs_dir=sys.argv[1] + "/runs")
 torch.set_num_threads(1)
-limit = used() + 170 * 2**20
+limit = used() + 200 * 2**20
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 try:
     large = load_dataset(sys.argv[1] + "/large.npz")
     assert large.features.nbytes > 230 * 2**20
     fit(large, RunConfig().with_values({**values, "training.sampler": sys.argv[2]}), runs_dir=sys.argv[1] + "/runs")
 except (OmegaError, MemoryError, RuntimeError) as error:
-    print("out of memory", error)
+    print("out of memory", error, repr(error.__context__), used() - limit)
 else:
     print("trained")
 """
