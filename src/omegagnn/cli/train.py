@@ -128,6 +128,7 @@ def _train(
     from omegagnn.cli.training_summary import show_summary
     from omegagnn.training.fit import Result
     from omegagnn.training.repeat import place_words
+    from omegagnn.training.restarts import forget
 
     run = trainer.run_name
     if trainer.team.leads:
@@ -140,6 +141,7 @@ def _train(
         raise type(stop)(str(stop).replace(f"{run}`", f"{run}{place_words(places)}`")) from None
     if not trainer.team.leads:
         return
+    forget(trainer.journal.folder)
     result = Result(trainer.journal, run)
     page = _write_page(result, places["--data-root"]) if report else None
     if as_json:

@@ -29,6 +29,7 @@ from omegagnn.errors import InterruptedRun, OmegaError
 from omegagnn.training.environment import choose_device
 from omegagnn.training.journal import Journal
 
+MEETING = timedelta(minutes=5)
 PATIENCE = timedelta(days=30)  # a process may wait for another's runs; one that died is noticed by its connection
 
 Value = TypeVar("Value")
@@ -121,7 +122,10 @@ def joined_team(device: str | None) -> Iterator[Team]:
         chosen = choose_device(f"cuda:{int(os.environ.get('LOCAL_RANK', '0'))}")
         torch.cuda.set_device(chosen)
     try:
-        dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=PATIENCE)
+        store, rank, size = next(dist.rendezvous("env://", timeout=MEETING))
+        backend = "nccl" if chosen.type == "cuda" else "gloo"
+        prefixed = dist.PrefixStore("omegagnn", store)
+        dist.init_process_group(backend, store=prefixed, rank=rank, world_size=size, timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:
         raise OmegaError(
             f"The processes of the job did not find each other at {os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']} "

@@ -39,6 +39,13 @@ def remember(runs: Path, run: str) -> None:
         write_bytes(path, run.encode())
 
 
+def forget(runs: Path) -> None:
+    """Forget the run of this job: it is done."""
+    path = _note(runs)
+    if path is not None:
+        path.unlink(missing_ok=True)
+
+
 def _note(runs: Path) -> Path | None:
     """Return where the run of this job is noted; None where no agent would restart anything."""
     name = os.environ.get("TORCHELASTIC_RUN_ID")
