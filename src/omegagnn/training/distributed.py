@@ -124,7 +124,9 @@ def joined_team(device: str | None) -> Iterator[Team]:
     try:
         store, rank, size = next(dist.rendezvous("env://", timeout=MEETING))
         backend = "nccl" if chosen.type == "cuda" else "gloo"
-        prefixed = dist.PrefixStore("omegagnn", store)
+        # A restarted generation may be handed the store of the one before it, with the addresses of the dead.
+        generation = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        prefixed = dist.PrefixStore(f"omegagnn/{generation}", store)
         dist.init_process_group(backend, store=prefixed, rank=rank, world_size=size, timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:
         raise OmegaError(
