@@ -108,6 +108,12 @@ def every_kernel(
         arrays = (s.rowptr_t, s.col_t, s.weight_t)
         return lambda module, r=every: module.propagate_backward(*arrays, x[r], omega[r], grad[r], relu, need_omega)
 
+    weight = torch.randn(runs, width, 5 * heads, dtype=dtype)
+    pulled = torch.randn(runs, n, 5 * heads, dtype=dtype)
+
+    def linear_backward(need_x):
+        return lambda module, r=every: module.linear_backward(x[r], weight[r], pulled[r], need_x)
+
     def sparse_linear_backward(module, r=every):
         return module.sparse_linear_backward(*s.both, s.weight, grad[r], p, key[r])
 
@@ -120,6 +126,10 @@ def every_kernel(
         "attention and its backward": attention_backward,
         "sparse linear": lambda module, r=every: module.sparse_linear(*s.forward, s.weight, x[r], p, key[r]),
         "sparse linear backward": sparse_linear_backward,
+        "linear": lambda module, r=every: module.linear(x[r], weight[r]),
+        "linear of shared features": lambda module, r=every: module.linear(x[:1].expand_as(x)[r], weight[r]),
+        "linear backward": linear_backward(True),
+        "linear backward without x": linear_backward(False),
         "dropout": lambda module, r=every: module.dropout(x[r], p, key[r]),
         "keys": lambda module, r=every: module.draw_key(seeds[r], torch.tensor(2**40 + 3), 2**33 + 5),
     }

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from omegagnn.ops.autograd import Linear
 from omegagnn.ops.positional import positional
+from omegagnn.ops.registry import has_fused
 
 CACHE_LINE = 64  # bytes; what torch aligns its allocations to
 FEW_COLUMNS = 8
@@ -38,8 +40,17 @@ def run_matmul(x: Tensor, weight: Tensor) -> Tensor:
     had_runs = x.dim() == 3 or weight.dim() == 3
     lead = x.size(1) if x.dim() == 3 else weight.size(0) if weight.dim() == 3 else 1
     runs_first = x.transpose(0, 1) if x.dim() == 3 else x.expand(lead, *x.shape)
-    product = batched_matmul(runs_first, weight if weight.dim() == 3 else weight.expand(lead, *weight.shape))
+    weights = weight if weight.dim() == 3 else weight.expand(lead, *weight.shape)
+    multiply = Linear.apply if _has_own_product(runs_first) else batched_matmul
+    product = multiply(runs_first, weights)
     return product.transpose(0, 1) if had_runs else product.squeeze(0)
+
+
+def _has_own_product(x: Tensor) -> bool:
+    """Return whether features are multiplied by a kernel of ours; a compiler has products of its own."""
+    if torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type):
+        return False
+    return has_fused("linear", x)
 
 
 def batched_matmul(left: Tensor, right: Tensor) -> Tensor:

@@ -245,6 +245,56 @@ def _vmap_attention(
 
 
 @positional
+class Linear(Function):
+    """``x W`` a run with both gradients in one kernel; see `ops.reference.linear`."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor) -> Tensor:
+        return kernels.linear(x, weight)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            grad_x, grad_weight = Linear.apply(grad, weight.mT), Linear.apply(x.mT, grad)
+        else:
+            grad_x, grad_weight = LinearBackward.apply(x, weight, grad, ctx.needs_input_grad[0])
+        return grad_x if ctx.needs_input_grad[0] else None, grad_weight if ctx.needs_input_grad[1] else None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, weight: Tensor) -> tuple[Tensor, int]:
+        size = info.batch_size
+        folded = Linear.apply(_into_runs(size, x, in_dims[0]), _into_runs(size, weight, in_dims[1]))
+        return _out_of_runs(size, folded), 0
+
+
+@positional
+class LinearBackward(Function):
+    """The gradients of `Linear` in one kernel, where they need no gradient themselves."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, grad: Tensor, need_x: bool) -> tuple[Tensor, Tensor]:
+        return kernels.linear_backward(x, weight, grad.contiguous(), need_x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        """Keep nothing: `Linear` composes its gradients of itself where they are differentiated."""
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], x: Tensor, weight: Tensor, grad: Tensor, need_x: bool
+    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+        size = info.batch_size
+        folded = [_into_runs(size, arg, dim) for arg, dim in zip((x, weight, grad), in_dims, strict=False)]
+        grad_x, grad_weight = LinearBackward.apply(*folded, need_x)
+        return (_out_of_runs(size, grad_x), _out_of_runs(size, grad_weight)), (0, 0)
+
+
+@positional
 class SparseLinear(Function):
     """``dropout(X) W`` for sparse X with gradients for the stored values and W; see `ops.reference.sparse_linear`."""
 

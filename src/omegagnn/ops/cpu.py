@@ -23,7 +23,7 @@ import torch
 from numba.core import event
 from torch import Tensor
 
-from omegagnn.ops import cpu_attention, cpu_elements, cpu_kernels
+from omegagnn.ops import cpu_attention, cpu_elements, cpu_kernels, cpu_products
 from omegagnn.ops.cpu_kernels import CHUNK
 from omegagnn.ops.random import drop_threshold
 
@@ -37,6 +37,12 @@ COMPILE_SECONDS = 5
 
 WORTH_SHARING = 200_000_000
 """Multiplications (tens of milliseconds) from which a second thread is asked for help: less is done before it wakes."""
+
+QUICK = 8
+"""How many multiplications of a matrix product take as long as one of a propagation."""
+
+SHARES, LEAST_SHARE = 16, 4
+"""Into how many shares of rows a sum of products over all of them is cut at most, and the least share in chunks."""
 
 LARGE_PAGES_FROM = 8 * 2**20
 """Bytes from which on a result asks for large pages, whose first touch costs a fraction of that of small ones."""
@@ -104,11 +110,12 @@ def _run(
     *settings: float,
     order: tuple[Tensor, ...] = (),
     kinds: tuple[bool | None, ...] = (),
+    unit: int = CHUNK,
 ) -> None:
     """Call ``kernel(dtypes, kinds, addresses, settings, begin, end)`` over ``0 ... size``, shared by threads if worth it.
 
     The caller works as well and the others take pieces as long as there are any, so a thread that is held up, or never
-    gets to start, leaves its share to the rest. Pieces end at multiples of `CHUNK`, over which reductions run.
+    gets to start, leaves its share to the rest. Pieces end at multiples of `unit`, over which reductions run.
     """
     likes = []
     for group in (features, indices, order):
@@ -121,10 +128,10 @@ def _run(
     held = [tensor.contiguous() for tensor in (*indices, *order, *features, *others)]
     args = (*likes, *kinds, *[tensor.data_ptr() for tensor in held], *settings)
     threads = torch.get_num_threads()
-    if work < WORTH_SHARING or threads == 1 or size <= CHUNK:
+    if work < WORTH_SHARING or threads == 1 or size <= unit:
         kernel(*args, 0, size)
         return
-    step = -(-size // (16 * threads * CHUNK)) * CHUNK
+    step = -(-size // (16 * threads * unit)) * unit
     pieces = deque(range(0, size, step))
 
     def take_pieces() -> None:
@@ -198,6 +205,40 @@ def edge_dot(rowptr: Tensor, col: Tensor, left: Tensor, right: Tensor) -> Tensor
     sizes = (runs, rows, right.size(1), entries, width)
     _run(cpu_kernels.edge_dot, runs * entries * width, rows, (rowptr, col), (left, right, out), (), *sizes)
     return out
+
+
+def linear(x: Tensor, weight: Tensor) -> Tensor:
+    """See `omegagnn.ops.reference.linear`."""
+    (runs, rows, width), columns = x.shape, weight.size(2)
+    y = _fresh(x, runs, rows, columns)
+    if not width:
+        y.zero_()  # where there is nothing to add up, no kernel writes
+    x, apart = _run_by_run(x)
+    sizes = (runs, rows, width, columns)
+    _run(cpu_products.linear, math.prod(sizes) // QUICK, rows, (), (x, weight, y), (), apart, *sizes)
+    return y
+
+
+def _run_by_run(x: Tensor) -> tuple[Tensor, int]:
+    """Return features as they are kept, once where all runs share them, and how many numbers lie between two runs."""
+    shared = x.size(0) > 1 and x.stride(0) == 0
+    return (x[:1], 0) if shared else (x, x.size(1) * x.size(2))
+
+
+def linear_backward(x: Tensor, weight: Tensor, grad: Tensor, need_x: bool) -> tuple[Tensor, Tensor]:
+    """See `omegagnn.ops.reference.linear_backward`: both products of a tile of rows while it is near."""
+    (runs, rows, width), columns = x.shape, weight.size(2)
+    share = max(LEAST_SHARE, -(-rows // (SHARES * CHUNK))) * CHUNK
+    shares = max(1, -(-rows // share))
+    grad_x = _fresh(x, *x.shape) if need_x else x.new_empty(0)
+    if not columns:
+        grad_x.zero_()  # where there is nothing to add up, no kernel writes
+    parts = (x.new_empty if rows else x.new_zeros)(runs, shares, width, columns)
+    x, apart = _run_by_run(x)
+    arrays, sizes = (x, weight.mT.contiguous(), grad, grad_x, parts), (runs, rows, width, columns)
+    work = 2 * math.prod(sizes) // QUICK
+    _run(cpu_products.linear_backward, work, rows, (), arrays, (), need_x, apart, *sizes, share, unit=share)
+    return grad_x, parts[:, 0] if shares == 1 else parts.sum(1, dtype=torch.float64).to(x.dtype)
 
 
 def _drops(p: float, dtype: torch.dtype) -> tuple[int, float]:

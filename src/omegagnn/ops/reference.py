@@ -225,6 +225,16 @@ def sparse_linear_backward(
     return out.index_add_(1, col, values[..., None] * grad[:, receivers(rowptr, col.numel())])
 
 
+def linear(x: Tensor, weight: Tensor) -> Tensor:
+    """Return ``x W``, ``[R, n, c]`` and ``[R, c, d]`` → ``[R, n, d]``."""
+    return x @ weight
+
+
+def linear_backward(x: Tensor, weight: Tensor, grad: Tensor, need_x: bool) -> tuple[Tensor, Tensor]:
+    """Return the gradients of `linear` for x (empty where it is not needed) and W: ``g Wᵀ`` and ``xᵀ g``."""
+    return grad @ weight.mT if need_x else x.new_empty(0), x.mT @ grad
+
+
 def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:
     """Return x with elements zeroed with probability p, the rest scaled by 1/(1 − p); ``i · c + j`` of the run's key."""
     element = torch.arange(x.size(1) * x.size(2), device=x.device)

@@ -71,6 +71,12 @@ def backend_for(x: Tensor) -> ModuleType:
     return twin if twin is not None and (x.dtype in twin.DTYPES or not x.is_floating_point()) else reference
 
 
+def has_fused(name: str, x: Tensor) -> bool:
+    """Return whether an op on a tensor like this is computed by a fused twin."""
+    backend = backend_for(x)
+    return backend is not reference and hasattr(backend, name)
+
+
 def _define(schema: str, main: int, fake: Callable[..., Any]) -> None:
     """Declare an op; `main` is the position of the argument whose device and dtype choose the backend."""
     name = schema[: schema.index("(")]
@@ -103,6 +109,14 @@ def _fake_attention(rowptr: Tensor, col: Tensor, x: Tensor, maps: Tensor, *_: An
 
 def _fake_draw_key(seeds: Tensor, step: Tensor, place: int) -> Tensor:
     return seeds.new_empty(seeds.size(0), 2)
+
+
+def _fake_linear(x: Tensor, weight: Tensor) -> Tensor:
+    return x.new_empty(x.size(0), x.size(1), weight.size(2))
+
+
+def _fake_linear_backward(x: Tensor, weight: Tensor, grad: Tensor, need_x: bool) -> tuple[Tensor, Tensor]:
+    return x.new_empty(x.shape if need_x else 0), torch.empty_like(weight, memory_format=torch.contiguous_format)
 
 
 def _fake_sparse_linear(rowptr: Tensor, col: Tensor, value: Tensor, weight: Tensor, p: float, key: Tensor) -> Tensor:
@@ -148,6 +162,10 @@ _define(
     " Tensor grad, float p, Tensor key) -> Tensor",
     6,
     _fake_sparse_linear_backward,
+)
+_define("linear(Tensor x, Tensor weight) -> Tensor", 0, _fake_linear)
+_define(
+    "linear_backward(Tensor x, Tensor weight, Tensor grad, bool need_x) -> (Tensor, Tensor)", 0, _fake_linear_backward
 )
 _define("dropout(Tensor x, float p, Tensor key) -> Tensor", 0, _like(0))
 _define("draw_key(Tensor seeds, Tensor step, int place) -> Tensor", 0, _fake_draw_key)
