@@ -47,9 +47,11 @@ def run_matmul(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def _has_own_product(x: Tensor) -> bool:
-    """Return whether features are multiplied by a kernel of ours; a compiler has products of its own."""
-    if torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type):
+    """Return whether features are multiplied by a kernel of ours: on a CPU, in full precision."""
+    if torch.is_autocast_enabled(x.device.type):
         return False
+    if torch.compiler.is_compiling():  # a compiler can follow no search for backends
+        return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
     return has_fused("linear", x)
 
 

@@ -78,11 +78,14 @@ def has_fused(name: str, x: Tensor) -> bool:
 
 
 def _define(schema: str, main: int, fake: Callable[..., Any]) -> None:
-    """Declare an op; `main` is the position of the argument whose device and dtype choose the backend."""
+    """Declare an op; `main` is the position of the argument whose device and dtype choose the backend.
+
+    What a twin does not offer, the reference computes.
+    """
     name = schema[: schema.index("(")]
 
     def implementation(*args: Any) -> Any:
-        return getattr(backend_for(args[main]), name)(*args)
+        return getattr(backend_for(args[main]), name, getattr(reference, name))(*args)
 
     _library.define(schema)
     _library.impl(name, implementation, "CompositeExplicitAutograd")
