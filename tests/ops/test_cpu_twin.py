@@ -111,8 +111,23 @@ def every_kernel(
     weight = torch.randn(runs, width, 5 * heads, dtype=dtype)
     pulled = torch.randn(runs, n, 5 * heads, dtype=dtype)
 
+    labels, shares = torch.randint(-1, 5 * heads, (n,)), torch.rand(runs, 2, n, dtype=dtype).sub(0.5).relu()
+
     def linear_backward(need_x):
         return lambda module, r=every: module.linear_backward(x[r], weight[r], pulled[r], need_x)
+
+    def layer(keep):
+        arrays = (*s.forward, s.weight)
+        return lambda module, r=every: module.layer(*arrays, x[r], omega[r], weight[r], relu, keep)
+
+    def layer_backward(keep):
+        def call(module, r=every):
+            graph, arrays = (*s.forward, s.weight), (x[r], omega[r], weight[r])
+            z = module.layer(*graph, *arrays, relu, keep)[1]
+            graph_t = (s.rowptr_t, s.col_t, s.weight_t)
+            return module.layer_backward(*graph, *graph_t, *arrays, z, pulled[r], relu, True)
+
+        return call
 
     def sparse_linear_backward(module, r=every):
         return module.sparse_linear_backward(*s.both, s.weight, grad[r], p, key[r])
@@ -130,6 +145,14 @@ def every_kernel(
         "linear of shared features": lambda module, r=every: module.linear(x[:1].expand_as(x)[r], weight[r]),
         "linear backward": linear_backward(True),
         "linear backward without x": linear_backward(False),
+        "layer": layer(False),
+        "layer that keeps": layer(True),
+        "layer backward": layer_backward(False),
+        "layer backward of what was kept": layer_backward(True),
+        "cross entropy": lambda module, r=every: module.cross_entropy(pulled[r], labels, shares[r]),
+        "cross entropy backward": lambda module, r=every: module.cross_entropy_backward(
+            pulled[r], labels, shares[r], omega.sum(1, keepdim=True).expand(-1, 2)[r]
+        ),
         "dropout": lambda module, r=every: module.dropout(x[r], p, key[r]),
         "keys": lambda module, r=every: module.draw_key(seeds[r], torch.tensor(2**40 + 3), 2**33 + 5),
     }

@@ -12,8 +12,8 @@ from omegagnn.graph import Graph, as_graph
 from omegagnn.nn.init import fresh_key, glorot_, identity_
 from omegagnn.nn.linear import LazyChannels
 from omegagnn.nn.omega import OmegaScope, OmegaWeight, make_omega
-from omegagnn.nn.runs import add_bias, batched_matmul, num_runs, run_matmul, with_runs
-from omegagnn.ops import Draws, attention_propagate, omega_propagate
+from omegagnn.nn.runs import add_bias, batched_matmul, has_own, num_runs, run_matmul, with_runs
+from omegagnn.ops import Draws, attention_propagate, omega_layer, omega_propagate
 
 Init = Literal["identity", "glorot"]
 
@@ -159,6 +159,8 @@ class OmegaGCNConv(OmegaConv):
         """Return ``(x − ω (x − S x)) K``; with `relu` ReLU(x) stands for x, at no cost of its own."""
         operator = self.operator(as_graph(edge_index, x.size(0), edge_weight))
         x = with_runs(x, self.runs)
+        if has_own("layer", x):
+            return add_bias(omega_layer(x, operator, self.omega, self.weight, relu=relu), self.bias)
         return add_bias(run_matmul(omega_propagate(x, operator, self.omega, relu=relu), self.weight), self.bias)
 
 

@@ -31,6 +31,11 @@ def num_runs(x: Tensor) -> int:
     return x.size(1) if x.dim() == 3 else 1
 
 
+def has_own(op: str, x: Tensor) -> bool:
+    """Return whether a product of features is made by a kernel of ours (in mixed precision none is)."""
+    return not torch.is_autocast_enabled(x.device.type) and has_fused(op, x)
+
+
 def run_matmul(x: Tensor, weight: Tensor) -> Tensor:
     """Return ``x W`` where x is ``[n, c]`` or ``[n, R, c]`` and W is ``[c, d]`` or ``[R, c, d]``."""
     if x.size(-1) != weight.size(-2):
@@ -40,25 +45,16 @@ def run_matmul(x: Tensor, weight: Tensor) -> Tensor:
     had_runs = x.dim() == 3 or weight.dim() == 3
     lead = x.size(1) if x.dim() == 3 else weight.size(0) if weight.dim() == 3 else 1
     runs_first = x.transpose(0, 1) if x.dim() == 3 else x.expand(lead, *x.shape)
-    weights = weight if weight.dim() == 3 else weight.expand(lead, *weight.shape)
-    multiply = Linear.apply if _has_own_product(runs_first) else batched_matmul
-    product = multiply(runs_first, weights)
+    product = batched_matmul(runs_first, weight if weight.dim() == 3 else weight.expand(lead, *weight.shape))
     return product.transpose(0, 1) if had_runs else product.squeeze(0)
-
-
-def _has_own_product(x: Tensor) -> bool:
-    """Return whether features are multiplied by a kernel of ours: on a CPU, in full precision."""
-    if torch.is_autocast_enabled(x.device.type):
-        return False
-    if torch.compiler.is_compiling():  # a compiler can follow no search for backends
-        return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
-    return has_fused("linear", x)
 
 
 def batched_matmul(left: Tensor, right: Tensor) -> Tensor:
     """Return ``left right`` for each run, ``[R, a, b]`` and ``[R, b, d]`` → ``[R, a, d]``, or without R."""
     if left.dim() == 2:
         return batched_matmul(left.unsqueeze(0), right.unsqueeze(0)).squeeze(0)
+    if has_own("linear", left):
+        return Linear.apply(left, right)
     if torch.is_autocast_enabled(left.device.type):
         dtype = torch.get_autocast_dtype(left.device.type)
         left, right = left.to(dtype), right.to(dtype)

@@ -10,10 +10,13 @@ import torch
 from torch import Tensor
 
 from omegagnn.graph import Graph
-from omegagnn.ops.autograd import Attention, Dropout, Propagate, SparseLinear
+from omegagnn.ops.autograd import Attention, Dropout, Layer, Propagate, SparseLinear
 from omegagnn.ops.draws import Draws
 from omegagnn.ops.reference import receivers, wide
 from omegagnn.ops.registry import fused_twin, use_backend
+
+
+KEPT_FROM = 2**20  # numbers of one run's features, which no near cache holds: from there on a propagation is not repeated
 
 
 def omega_propagate(x: Tensor, graph: Graph, omega: Tensor | float, *, relu: bool = False) -> Tensor:
@@ -35,11 +38,21 @@ def omega_propagate(x: Tensor, graph: Graph, omega: Tensor | float, *, relu: boo
             [0.2500]])
     """
     runs_first, had_runs = _runs_first(x, graph)
-    vector = _omega_vector(omega, x, had_runs)
-    dtype, transposed = wide(x.dtype), graph.transposed
-    weight, weight_t = _matrix_weight(graph, dtype), _matrix_weight(transposed, dtype)
-    structure = (graph.rowptr, graph.col, transposed.rowptr, transposed.col)
-    y = Propagate.apply(runs_first, vector, weight, weight_t, *structure, relu)
+    y = Propagate.apply(runs_first, _omega_vector(omega, x, had_runs), *_structure(graph, x.dtype), relu)
+    return _runs_second(y, had_runs)
+
+
+def omega_layer(x: Tensor, graph: Graph, omega: Tensor | float, map_: Tensor, *, relu: bool = False) -> Tensor:
+    """Return ``z K`` where z is what `omega_propagate` makes of x and K is ``[c, d]`` or, where x has runs, ``[R, c, d]``.
+
+    One kernel does both, on CPUs alone. z is kept for the backward pass only where to make it again would cost more.
+    """
+    runs_first, had_runs = _runs_first(x, graph)
+    maps = map_ if map_.dim() == 3 and had_runs else map_.expand(runs_first.size(0), *map_.shape)
+    if maps.dim() != 3 or maps.shape[:2] != (runs_first.size(0), x.size(-1)):
+        raise ValueError(f"x of shape {tuple(x.shape)} does not fit a layer whose map is {tuple(map_.shape)}.")
+    vector, keep = _omega_vector(omega, x, had_runs), x.size(0) * x.size(-1) >= KEPT_FROM
+    y, _ = Layer.apply(runs_first, vector, *_structure(graph, x.dtype), maps, relu, keep)
     return _runs_second(y, had_runs)
 
 
@@ -188,6 +201,13 @@ def _omega_vector(omega: Tensor | float, x: Tensor, had_runs: bool) -> Tensor:
     return (vector if had_runs else vector.unsqueeze(0)).contiguous()
 
 
+def _structure(graph: Graph, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    """Return S as the propagation of features of a dtype takes it: entries and structure, each with its transpose's."""
+    transposed = graph.transposed
+    weights = (_matrix_weight(each, wide(dtype)) for each in (graph, transposed))
+    return *weights, graph.rowptr, graph.col, transposed.rowptr, transposed.col
+
+
 def _matrix_weight(graph: Graph, dtype: torch.dtype) -> Tensor:
     weight = graph.weight
     if weight is None:
@@ -215,6 +235,7 @@ __all__ = [
     "attention_propagate",
     "dropout",
     "fused_twin",
+    "omega_layer",
     "omega_propagate",
     "sparse_linear",
     "spmm",

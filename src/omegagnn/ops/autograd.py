@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
 from omegagnn.ops.positional import positional
 from omegagnn.ops.reference import activated, receivers
@@ -58,26 +59,7 @@ class Propagate(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, omega, weight, weight_t, rowptr, col, rowptr_t, col_t = ctx.saved_tensors
-        grad = grad.contiguous()
-        need_x, need_omega, need_weight = ctx.needs_input_grad[:3]
-        grad_x = grad_omega = grad_weight = None
-        if (need_x or need_omega) and not torch.is_grad_enabled():
-            grad_x, grad_omega = PropagateBackward.apply(
-                x, omega, grad, weight_t, rowptr_t, col_t, ctx.relu, need_omega
-            )
-        elif need_x or need_omega:
-            graph_t = (weight_t, weight, rowptr_t, col_t, rowptr, col, False)
-            if need_x:
-                grad_x = Propagate.apply(grad, omega, *graph_t)
-                grad_x = grad_x * (x > 0) if ctx.relu else grad_x
-            if need_omega:
-                change = Propagate.apply(grad, torch.ones_like(omega), *graph_t) - grad
-                grad_omega = (activated(x, ctx.relu) * change).sum(1).to(omega.dtype)
-        if need_weight:
-            pulls = (omega[:, None, :] * grad, activated(x, ctx.relu))
-            grad_weight = EdgeDot.apply(*pulls, rowptr, col, rowptr_t, col_t).sum(0)
-        return grad_x, grad_omega if need_omega else None, grad_weight, *(None,) * 6
+        return *_pulled(ctx.saved_tensors, grad.contiguous(), ctx.relu, ctx.needs_input_grad[:3]), *(None,) * 6
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, *graph: Any) -> tuple[Tensor, int]:
@@ -87,6 +69,28 @@ class Propagate(Function):
             _into_runs(size, x, in_dims[0]).contiguous(), _into_runs(size, omega, in_dims[1]), *graph
         )
         return _out_of_runs(size, folded), 0
+
+
+def _pulled(
+    saved: tuple[Tensor, ...], grad: Tensor, relu: bool, needs: tuple[bool, ...]
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Return the gradients of `Propagate` for x, ω and the entries of S as far as they are needed."""
+    x, omega, weight, weight_t, rowptr, col, rowptr_t, col_t = saved
+    need_x, need_omega, need_weight = needs
+    grad_x = grad_omega = grad_weight = None
+    if (need_x or need_omega) and not torch.is_grad_enabled():
+        grad_x, grad_omega = PropagateBackward.apply(x, omega, grad, weight_t, rowptr_t, col_t, relu, need_omega)
+    elif need_x or need_omega:
+        graph_t = (weight_t, weight, rowptr_t, col_t, rowptr, col, False)
+        if need_x:
+            grad_x = Propagate.apply(grad, omega, *graph_t)
+            grad_x = grad_x * (x > 0) if relu else grad_x
+        if need_omega:
+            change = Propagate.apply(grad, torch.ones_like(omega), *graph_t) - grad
+            grad_omega = (activated(x, relu) * change).sum(1).to(omega.dtype)
+    if need_weight:
+        grad_weight = EdgeDot.apply(omega[:, None, :] * grad, activated(x, relu), rowptr, col, rowptr_t, col_t).sum(0)
+    return grad_x, grad_omega if need_omega else None, grad_weight
 
 
 @positional
@@ -295,6 +299,93 @@ class LinearBackward(Function):
 
 
 @positional
+class Layer(Function):
+    """``((1 − ω) σ(x) + ω S σ(x)) K`` as one kernel; see `ops.reference.layer`. The gradients are those of its two parts."""
+
+    @staticmethod
+    def forward(
+        x: Tensor,
+        omega: Tensor,
+        weight: Tensor,
+        weight_t: Tensor,
+        rowptr: Tensor,
+        col: Tensor,
+        rowptr_t: Tensor,
+        col_t: Tensor,
+        map_: Tensor,
+        relu: bool,
+        keep: bool,
+    ) -> tuple[Tensor, Tensor]:
+        return kernels.layer(rowptr, col, weight, x, omega, map_, relu, keep)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        *tensors, ctx.relu, _ = inputs
+        ctx.save_for_backward(*tensors, output[1])
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        *parts, map_, z = ctx.saved_tensors
+        x, omega, weight, weight_t, *graph = parts
+        need_x, need_omega, need_weight = ctx.needs_input_grad[:3]
+        if torch.is_grad_enabled() or need_weight:
+            mixed = Propagate.apply(*parts, ctx.relu)
+            grad_map = Linear.apply(mixed.mT, grad)
+            pulled = _pulled(tuple(parts), Linear.apply(grad, map_.mT), ctx.relu, (need_x, need_omega, need_weight))
+        else:
+            arrays = (x, omega, map_, z, grad.contiguous(), weight, weight_t, *graph)
+            grad_x, grad_omega, grad_map = LayerBackward.apply(*arrays, ctx.relu, need_omega)
+            pulled = (grad_x if need_x else None, grad_omega if need_omega else None, None)
+        return *pulled, *(None,) * 5, grad_map if ctx.needs_input_grad[8] else None, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        _refuse_batched("the graph", *in_dims[2:8])
+        (x, omega, *graph, map_, relu, keep), size = args, info.batch_size
+        folded = [_into_runs(size, arg, dim) for arg, dim in zip((x, omega, map_), (*in_dims[:2], in_dims[8]), strict=True)]
+        y, z = Layer.apply(folded[0].contiguous(), folded[1], *graph, folded[2], relu, keep)
+        return (_out_of_runs(size, y), _out_of_runs(size, z) if keep else z), (0, 0 if keep else None)
+
+
+@positional
+class LayerBackward(Function):
+    """The gradients of `Layer` for x, ω and K, where they need no gradient themselves."""
+
+    @staticmethod
+    def forward(
+        x: Tensor,
+        omega: Tensor,
+        map_: Tensor,
+        z: Tensor,
+        grad: Tensor,
+        weight: Tensor,
+        weight_t: Tensor,
+        rowptr: Tensor,
+        col: Tensor,
+        rowptr_t: Tensor,
+        col_t: Tensor,
+        relu: bool,
+        need_omega: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        graph, graph_t = (rowptr, col, weight), (rowptr_t, col_t, weight_t)
+        return kernels.layer_backward(*graph, *graph_t, x, omega, map_, z, grad, relu, need_omega)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        """Keep nothing: `Layer` composes its gradients of its parts where they are differentiated."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        size, (x, omega, map_, z, grad) = info.batch_size, args[:5]
+        folded = [_into_runs(size, arg, dim).contiguous() for arg, dim in zip((x, omega, map_), in_dims, strict=False)]
+        folded.append(_into_runs(size, z, in_dims[3]) if z.numel() else x.new_empty(0))
+        folded.append(_into_runs(size, grad, in_dims[4]).contiguous())
+        outputs = LayerBackward.apply(*folded, *args[5:])
+        return tuple(_out_of_runs(size, output) for output in outputs), (0, 0, 0)
+
+
+@positional
 class SparseLinear(Function):
     """``dropout(X) W`` for sparse X with gradients for the stored values and W; see `ops.reference.sparse_linear`."""
 
@@ -387,6 +478,24 @@ class SparseLinearBackward(Function):
         size = info.batch_size
         grad, key = _into_runs(size, grad, in_dims[1]), _into_runs(size, key, in_dims[2])
         return _out_of_runs(size, SparseLinearBackward.apply(value, grad.contiguous(), key, p, *matrix)), 0
+
+
+@positional
+class CrossEntropy(Function):
+    """Weighted sums of cross-entropies, ``[R, S]``; see `ops.reference.cross_entropy`. Differentiable once, by the logits."""
+
+    @staticmethod
+    def forward(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        return kernels.cross_entropy(logits, labels, weights)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return kernels.cross_entropy_backward(*ctx.saved_tensors, grad.contiguous()), None, None
 
 
 @positional

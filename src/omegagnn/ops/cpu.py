@@ -23,8 +23,8 @@ import torch
 from numba.core import event
 from torch import Tensor
 
-from omegagnn.ops import cpu_attention, cpu_elements, cpu_kernels, cpu_products
-from omegagnn.ops.cpu_kernels import CHUNK
+from omegagnn.ops import cpu_attention, cpu_elements, cpu_kernels, cpu_layers, cpu_loss, cpu_products
+from omegagnn.ops.cpu_kernels import CHUNK, TILE
 from omegagnn.ops.random import drop_threshold
 
 _LIKE = {torch.float32: np.float32(0), torch.float64: np.float64(0), torch.int32: np.int32(0), torch.int64: np.int64(0)}
@@ -210,6 +210,8 @@ def edge_dot(rowptr: Tensor, col: Tensor, left: Tensor, right: Tensor) -> Tensor
 def linear(x: Tensor, weight: Tensor) -> Tensor:
     """See `omegagnn.ops.reference.linear`."""
     (runs, rows, width), columns = x.shape, weight.size(2)
+    if weight.shape[:2] != (runs, width):
+        raise ValueError(f"Features {list(x.shape)} do not fit a map {list(weight.shape)}: runs and channels must agree.")
     y = _fresh(x, runs, rows, columns)
     if not width:
         y.zero_()  # where there is nothing to add up, no kernel writes
@@ -228,17 +230,77 @@ def _run_by_run(x: Tensor) -> tuple[Tensor, int]:
 def linear_backward(x: Tensor, weight: Tensor, grad: Tensor, need_x: bool) -> tuple[Tensor, Tensor]:
     """See `omegagnn.ops.reference.linear_backward`: both products of a tile of rows while it is near."""
     (runs, rows, width), columns = x.shape, weight.size(2)
-    share = max(LEAST_SHARE, -(-rows // (SHARES * CHUNK))) * CHUNK
-    shares = max(1, -(-rows // share))
     grad_x = _fresh(x, *x.shape) if need_x else x.new_empty(0)
     if not columns:
         grad_x.zero_()  # where there is nothing to add up, no kernel writes
-    parts = (x.new_empty if rows else x.new_zeros)(runs, shares, width, columns)
+    parts, share = _shared_out(x, weight)
     x, apart = _run_by_run(x)
     arrays, sizes = (x, weight.mT.contiguous(), grad, grad_x, parts), (runs, rows, width, columns)
     work = 2 * math.prod(sizes) // QUICK
     _run(cpu_products.linear_backward, work, rows, (), arrays, (), need_x, apart, *sizes, share, unit=share)
-    return grad_x, parts[:, 0] if shares == 1 else parts.sum(1, dtype=torch.float64).to(x.dtype)
+    return grad_x, _shares_joined(parts)
+
+
+def _shared_out(x: Tensor, weight: Tensor) -> tuple[Tensor, int]:
+    """Return room for what each share of rows adds to the gradient of a map, ``[R, shares, c, d]``, and its rows."""
+    rows = x.size(1)
+    share = max(LEAST_SHARE, -(-rows // (SHARES * CHUNK))) * CHUNK
+    make = x.new_empty if rows else x.new_zeros
+    return make(weight.size(0), max(1, -(-rows // share)), *weight.shape[1:]), share
+
+
+def _shares_joined(parts: Tensor) -> Tensor:
+    return parts[:, 0] if parts.size(1) == 1 else parts.sum(1, dtype=torch.float64).to(parts.dtype)
+
+
+def layer(
+    rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Tensor, map_: Tensor, relu: bool, keep: bool
+) -> tuple[Tensor, Tensor]:
+    """See `omegagnn.ops.reference.layer`: a tile of rows is propagated and meets the map while it is near."""
+    (runs, rows, width), columns = x.shape, map_.size(2)
+    y, z = _fresh(x, runs, rows, columns), _room(x, keep)
+    if not width:
+        y.zero_()  # where there is nothing to add up, no kernel writes
+    work = runs * width * (col.numel() + rows * columns // QUICK)
+    arrays, sizes = (weight, x, omega, map_, z, y), (runs, rows, width, columns)
+    _run(cpu_layers.layer, work, rows, (rowptr, col), arrays, (), keep, *sizes, kinds=_kind(relu))
+    return y, z if keep else x.new_empty(0)
+
+
+def _room(x: Tensor, whole: bool) -> Tensor:
+    """Return room for features like x: for all of them, or for a tile of each chunk of rows."""
+    return _fresh(x, *x.shape) if whole else x.new_empty(-(-x.size(1) // CHUNK), TILE, x.size(2))
+
+
+def layer_backward(
+    rowptr: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    rowptr_t: Tensor,
+    col_t: Tensor,
+    weight_t: Tensor,
+    x: Tensor,
+    omega: Tensor,
+    map_: Tensor,
+    z: Tensor,
+    grad: Tensor,
+    relu: bool,
+    need_omega: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """See `omegagnn.ops.reference.layer_backward`: z that was not kept is made again, a tile at a time."""
+    (runs, rows, width), columns, kept = x.shape, map_.size(2), z.numel() > 0
+    grad_z = _fresh(x, *x.shape)
+    if not columns:
+        grad_z.zero_()  # where there is nothing to add up, no kernel writes
+    parts, share = _shared_out(x, map_)
+    room = z if kept else _room(x, False)
+    arrays, sizes = (weight, x, omega, map_.mT.contiguous(), room, grad, grad_z, parts), (runs, rows, width, columns)
+    work = runs * width * (0 if kept else col.numel()) + 2 * math.prod(sizes) // QUICK
+    settings = (kept, *sizes, share)
+    _run(cpu_layers.layer_backward, work, rows, (rowptr, col), arrays, (), *settings, kinds=_kind(relu), unit=share)
+    graph_t = (rowptr_t, col_t, weight_t)
+    grad_x, grad_omega = propagate_backward(*graph_t, x, omega, grad_z, relu, need_omega)
+    return grad_x, grad_omega, _shares_joined(parts)
 
 
 def _drops(p: float, dtype: torch.dtype) -> tuple[int, float]:
@@ -370,6 +432,24 @@ def sparse_linear_backward(
         kinds=(None,),
     )
     return grad_weight
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    """See `omegagnn.ops.reference.cross_entropy`."""
+    (runs, rows, classes), parts = logits.shape, weights.size(1)
+    sums, (weights, apart) = torch.zeros(runs, -(-rows // CHUNK), parts, dtype=torch.float64), _run_by_run(weights)
+    sizes = (apart, runs, parts, rows, classes)
+    _run(cpu_loss.cross_entropy, logits.numel(), rows, (), (logits, weights), (labels.long(), sums), *sizes)
+    return _joined(sums, logits)
+
+
+def cross_entropy_backward(logits: Tensor, labels: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+    """See `omegagnn.ops.reference.cross_entropy_backward`."""
+    (runs, rows, classes), parts, out = logits.shape, weights.size(1), _fresh(logits, *logits.shape)
+    weights, apart = _run_by_run(weights)
+    sizes, arrays = (apart, runs, parts, rows, classes), (logits, weights, grad, out)
+    _run(cpu_loss.cross_entropy_backward, logits.numel(), rows, (), arrays, (labels.long(),), *sizes)
+    return out
 
 
 def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:

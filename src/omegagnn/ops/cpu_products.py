@@ -68,7 +68,7 @@ _multiply = _over_columns(_multiplied_rows)
 
 
 @njit(**inlined)
-def _multiply_tile(
+def multiply_tile(
     like: float, x: Pointer, weight: Pointer, y: Pointer, width: int, columns: int, begin: int, end: int
 ) -> None:
     """Write the rows from `begin` to `end` of ``x W``."""
@@ -112,7 +112,7 @@ def _summed_products(
         channel += 1
 
 
-_sum_products = _over_columns(_summed_products)
+sum_products = _over_columns(_summed_products)
 
 
 @njit(**inlined)
@@ -141,7 +141,7 @@ def linear(
         features, product = shifted(like, x, run * apart), shifted(like, y, run * rows * columns)
         map_ = shifted(like, weight, run * width * columns)
         for first in range(begin, end, TILE):
-            _multiply_tile(like, features, map_, product, width, columns, first, min(first + TILE, end))
+            multiply_tile(like, features, map_, product, width, columns, first, min(first + TILE, end))
 
 
 @kept_on_disk
@@ -171,6 +171,6 @@ def linear_backward(
         for first in range(begin, end, BLOCK):
             last = min(first + BLOCK, end)
             if need_x:
-                _multiply_tile(like, given, map_, wanted, columns, width, first, last)
+                multiply_tile(like, given, map_, wanted, columns, width, first, last)
             sums = shifted(like, grad_weight, (run * shares + first // share) * width * columns)
-            _sum_products(like, 0, columns, features, given, sums, width, columns, first, last, first % share == 0)
+            sum_products(like, 0, columns, features, given, sums, width, columns, first, last, first % share == 0)

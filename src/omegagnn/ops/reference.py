@@ -235,6 +235,52 @@ def linear_backward(x: Tensor, weight: Tensor, grad: Tensor, need_x: bool) -> tu
     return grad @ weight.mT if need_x else x.new_empty(0), x.mT @ grad
 
 
+def layer(
+    rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Tensor, map_: Tensor, relu: bool, keep: bool
+) -> tuple[Tensor, Tensor]:
+    """Return ``z K`` with z of `propagate`, and z for the backward pass if that shall `keep` it (else nothing)."""
+    z = propagate(rowptr, col, weight, x, omega, relu)
+    return z @ map_, z if keep else x.new_empty(0)
+
+
+def layer_backward(
+    rowptr: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    rowptr_t: Tensor,
+    col_t: Tensor,
+    weight_t: Tensor,
+    x: Tensor,
+    omega: Tensor,
+    map_: Tensor,
+    z: Tensor,
+    grad: Tensor,
+    relu: bool,
+    need_omega: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of `layer` for x, ω and K: ``zᵀ g`` for K, those of `propagate` at ``g Kᵀ`` for the others."""
+    z = z if z.numel() else propagate(rowptr, col, weight, x, omega, relu)
+    pulled = propagate_backward(rowptr_t, col_t, weight_t, x, omega, grad @ map_.mT, relu, need_omega)
+    return *pulled, z.mT @ grad
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    r"""Return :math:`\sum_i w_{si} \left(\log \sum_k e^{y_{ik}} - y_{i, t_i}\right)`, ``[R, S]``, over rows that weigh something.
+
+    Logits are ``[R, n, k]``, labels ``[n]`` (those of rows without weight may be anything), weights ``[R, S, n]``.
+    """
+    chosen = logits.gather(2, labels.clamp(min=0)[None, :, None].expand(logits.size(0), -1, 1)).squeeze(2)
+    losses = torch.logsumexp(logits, 2) - chosen
+    return torch.where(weights != 0, weights * losses[:, None], 0).sum(2)
+
+
+def cross_entropy_backward(logits: Tensor, labels: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+    """Return the gradient of `cross_entropy` for the logits: (softmax − one-hot) times the weight that reaches a row."""
+    pull = (weights * grad[:, :, None]).sum(1)[..., None]
+    hot = torch.nn.functional.one_hot(labels.clamp(min=0), logits.size(2)).to(logits.dtype)
+    return torch.where(pull != 0, pull * (torch.softmax(logits, 2) - hot), 0)
+
+
 def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:
     """Return x with elements zeroed with probability p, the rest scaled by 1/(1 − p); ``i · c + j`` of the run's key."""
     element = torch.arange(x.size(1) * x.size(2), device=x.device)
