@@ -20,6 +20,7 @@ from omegagnn.ops import (
     SparseFeatures,
     attention_propagate,
     cpu,
+    cpu_calls,
     cpu_disk,
     cpu_kernels,
     dropout,
@@ -231,13 +232,13 @@ def test_threads_change_no_bit(dtype: torch.dtype, monkeypatch: pytest.MonkeyPat
     kernels = every_kernel(Structure(random_graph(9 * cpu.CHUNK + 5, 40_000), dtype), 2, 24, 2, dtype, 0.5)
     del kernels["keys"]  # two words a run are never worth a second thread
     used = []
-    pool = cpu._pool
-    monkeypatch.setattr(cpu, "_pool", lambda count: used.append(count) or pool(count))
+    pool = cpu_calls._pool
+    monkeypatch.setattr(cpu_calls, "_pool", lambda count: used.append(count) or pool(count))
     for kernel in kernels.values():
         alone = kernel(cpu)
         assert not used
         with threads(3), monkeypatch.context() as patch:
-            patch.setattr(cpu, "WORTH_SHARING", 0)
+            patch.setattr(cpu_calls, "WORTH_SHARING", 0)
             assert_same_bits(kernel(cpu), alone)
         assert set(used) == {2}  # and the caller
         used.clear()
@@ -247,7 +248,7 @@ def test_small_work_stays_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None
     def refuse(count: int) -> None:
         raise AssertionError(f"asked for {count} threads")
 
-    monkeypatch.setattr(cpu, "_pool", refuse)
+    monkeypatch.setattr(cpu_calls, "_pool", refuse)
     with threads(4):
         for kernel in every_kernel(Structure(random_graph(5000, 20_000)), 1, 64, 1, torch.float32, 0.5).values():
             kernel(cpu)
@@ -255,8 +256,8 @@ def test_small_work_stays_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None
 
 FORK = """
 import os, torch
-from omegagnn.ops import cpu
-cpu.WORTH_SHARING = 0
+from omegagnn.ops import cpu, cpu_calls
+cpu_calls.WORTH_SHARING = 0
 torch.set_num_threads(2)
 rows = 3 * cpu.CHUNK
 rowptr, col = torch.arange(rows + 1), torch.arange(rows).flip(0)
@@ -374,7 +375,7 @@ def test_strided_arguments_are_read_as_they_are_meant() -> None:
 
 
 def test_large_results_are_whole() -> None:
-    x, key = torch.ones(1, 3, cpu.LARGE_PAGES_FROM // 8), torch.zeros(1, 2).long()
+    x, key = torch.ones(1, 3, cpu_calls.LARGE_PAGES_FROM // 8), torch.zeros(1, 2).long()
     assert_same_bits(cpu.dropout(x, 0.5, key), reference.dropout(x, 0.5, key))
 
 

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from omegagnn.ops.autograd import Linear
+from omegagnn.ops import check_map
+from omegagnn.ops.autograd_maps import Linear
 from omegagnn.ops.positional import positional
 from omegagnn.ops.registry import has_fused
 
@@ -38,10 +39,7 @@ def has_own(op: str, x: Tensor) -> bool:
 
 def run_matmul(x: Tensor, weight: Tensor) -> Tensor:
     """Return ``x W`` where x is ``[n, c]`` or ``[n, R, c]`` and W is ``[c, d]`` or ``[R, c, d]``."""
-    if x.size(-1) != weight.size(-2):
-        raise ValueError(f"x has {x.size(-1)} channels but the layer takes {weight.size(-2)}: they must agree.")
-    if x.dim() == 3 and weight.dim() == 3 and x.size(1) != weight.size(0):
-        raise ValueError(f"x has {x.size(1)} runs but the layer has {weight.size(0)}: they must agree.")
+    check_map(x, weight)
     had_runs = x.dim() == 3 or weight.dim() == 3
     lead = x.size(1) if x.dim() == 3 else weight.size(0) if weight.dim() == 3 else 1
     runs_first = x.transpose(0, 1) if x.dim() == 3 else x.expand(lead, *x.shape)

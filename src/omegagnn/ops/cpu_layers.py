@@ -41,7 +41,22 @@ def layer(
             last = min(first + TILE, end)
             origin = run * rows * width if keep else (begin // CHUNK * TILE - first) * width  # of row 0
             mixed = shifted(like, z, origin - run * rows * width)
-            mix(like, 0, width, *graph, 0, *features, mixed, width, first, last, limit, run * rows * width, run * width, relu)
+            mix(
+                like,
+                0,
+                width,
+                *graph,
+                0,
+                *features,
+                mixed,
+                width,
+                first,
+                last,
+                limit,
+                run * rows * width,
+                run * width,
+                relu,
+            )
             multiply_tile(like, shifted(like, z, origin), own_map, product, width, columns, first, last)
 
 

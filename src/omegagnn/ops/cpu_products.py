@@ -17,7 +17,9 @@ from omegagnn.ops.cpu_lanes import WIDEST, at, every, load, pointer, size_of, st
 # Channels, and rows, over which a sum is made before it is added to the result: what they touch stays in the nearest cache.
 DEPTH, BLOCK = 128, 32
 
-_over_columns = over_channels if WIDEST > 256 else over_lines  # four times the span, besides the map's, must fit registers
+_over_columns = (
+    over_channels if WIDEST > 256 else over_lines
+)  # four times the span, besides the map's, must fit registers
 
 
 @njit(**inlined)

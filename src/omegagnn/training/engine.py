@@ -23,7 +23,7 @@ from omegagnn.training.checkpoint import read_tensors, sha256, write_bytes, writ
 from omegagnn.training.config import RunConfig, parse_config
 from omegagnn.training.environment import describe, one_thread_where_it_wins, peak_mib
 from omegagnn.training.journal import Journal, Member
-from omegagnn.training.memory import explain_out_of_memory, runs_at_once
+from omegagnn.training.memory import explain_out_of_memory, memory_kept, runs_at_once
 from omegagnn.training.records import EpochRecord
 from omegagnn.training.signature import Signature
 from omegagnn.training.tasks import make_task
@@ -199,7 +199,7 @@ class Trainer:
     def train(self) -> None:
         """Train every member to its end and write the best weights."""
         try:
-            with self._ending_epochs_on_interrupt(), one_thread_where_it_wins(self.device):
+            with self._ending_epochs_on_interrupt(), one_thread_where_it_wins(self.device), memory_kept(self.device):
                 self._train_chunks()
             self._conclude()
         except (KeyboardInterrupt, InterruptedRun):

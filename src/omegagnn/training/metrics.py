@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
 
 from omegagnn.nn.runs import batched_matmul
-from omegagnn.ops.autograd import CrossEntropy
+from omegagnn.ops.autograd_maps import CrossEntropy
 from omegagnn.ops.registry import has_fused
 
 BOOTSTRAP_SAMPLES = 10_000
