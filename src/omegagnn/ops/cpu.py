@@ -24,7 +24,7 @@ from omegagnn.ops.random import drop_threshold
 DTYPES = frozenset({torch.float32, torch.float64})
 """What the compiled kernels compute in; other dtypes go to the reference."""
 
-COMPILE_SECONDS = 5
+COMPILE_SECONDS = 8
 """About what it takes to compile the kernels of a training step once, on one ordinary core."""
 
 QUICK = 8

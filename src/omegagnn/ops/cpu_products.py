@@ -6,26 +6,60 @@ not know the processor reaches less than half of that. The order of every sum is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from numba import njit
 
 from omegagnn.ops.cpu_disk import kept_on_disk
-from omegagnn.ops.cpu_kernels import TILE, Address, Pointer, compiled, inlined, over_channels, over_lines
-from omegagnn.ops.cpu_lanes import WIDEST, at, every, load, pointer, size_of, store
+from omegagnn.ops.cpu_kernels import TILE, Address, Pointer, compiled, inlined
+from omegagnn.ops.cpu_lanes import WIDEST, at, every, full_span, last_span, length, load, pointer, size_of, store
 
 # Channels, and rows, over which a sum is made before it is added to the result: what they touch stays in the nearest cache.
 DEPTH, BLOCK = 128, 32
 
-_over_columns = (
-    over_channels if WIDEST > 256 else over_lines
-)  # four times the span, besides the map's, must fit registers
+SPAN = min(WIDEST // 4, 256)  # bytes of a row: the sums of four, and the map's row besides, must fit the registers
+
+
+def _over_columns(work: Callable[..., None]) -> Callable[..., None]:
+    """Return a function that calls ``work(span, begin, ...)`` for the columns from `begin` to `end`.
+
+    There are but two kinds of span, as each is compiled for itself.
+    """
+
+    @njit(**inlined)
+    def drive(like: float, begin: int, end: int, *args: Any) -> None:
+        full, line = full_span(like, SPAN), full_span(like, 64)
+        while begin + length(full) <= end:
+            work(full, begin, *args)
+            begin += length(full)
+        while begin < end:
+            work(last_span(like, 64, end - begin), begin, *args)
+            begin += length(line)
+
+    return drive
 
 
 @njit(**inlined)
-def _keep_sum(place: int, span: Any, y: Pointer, sums: Any, fresh: bool) -> None:
-    """Write a sum, or add it to what is there."""
-    store(y, place, span, sums if fresh else load(y, place, span) + sums)
+def _keep_sums(span: Any, y: Pointer, places: Any, sums: Any, fresh: bool) -> None:
+    """Write four sums, or add them to what is there. A place that is named twice gets the same sum twice."""
+    one, two, three, four = sums
+    if not fresh:
+        one = load(y, places[0], span) + one
+        two = load(y, places[1], span) + two
+        three = load(y, places[2], span) + three
+        four = load(y, places[3], span) + four
+    store(y, places[0], span, one)
+    store(y, places[1], span, two)
+    store(y, places[2], span, three)
+    store(y, places[3], span, four)
+
+
+@njit(**inlined)
+def _four(begin: int, end: int, step: int) -> Any:
+    """Return where four rows begin; what would lie behind the last is the last once more."""
+    last = end - 1
+    return begin * step, min(begin + 1, last) * step, min(begin + 2, last) * step, min(begin + 3, last) * step
 
 
 @njit(**inlined)
@@ -42,10 +76,8 @@ def _multiplied_rows(
     begin: int,
     end: int,
 ) -> None:
-    fresh, row = first == 0, begin
-    while row + 4 <= end:
-        place, one = row * columns + column, row * width
-        two, three, four = one + width, one + 2 * width, one + 3 * width
+    for row in range(begin, end, 4):
+        one, two, three, four = _four(row, end, width)
         sum1 = sum2 = sum3 = sum4 = every(span, 0)
         for k in range(first, last):
             factor = load(weight, k * columns + column, span)
@@ -53,17 +85,9 @@ def _multiplied_rows(
             sum2 = sum2 + every(span, at(x, two + k)) * factor
             sum3 = sum3 + every(span, at(x, three + k)) * factor
             sum4 = sum4 + every(span, at(x, four + k)) * factor
-        _keep_sum(place, span, y, sum1, fresh)
-        _keep_sum(place + columns, span, y, sum2, fresh)
-        _keep_sum(place + 2 * columns, span, y, sum3, fresh)
-        _keep_sum(place + 3 * columns, span, y, sum4, fresh)
-        row += 4
-    while row < end:
-        sum1 = every(span, 0)
-        for k in range(first, last):
-            sum1 = sum1 + every(span, at(x, row * width + k)) * load(weight, k * columns + column, span)
-        _keep_sum(row * columns + column, span, y, sum1, fresh)
-        row += 1
+        one, two, three, four = _four(row, end, columns)
+        places = (one + column, two + column, three + column, four + column)
+        _keep_sums(span, y, places, (sum1, sum2, sum3, sum4), first == 0)
 
 
 _multiply = _over_columns(_multiplied_rows)
@@ -91,27 +115,18 @@ def _summed_products(
     end: int,
     fresh: bool,
 ) -> None:
-    channel = 0
-    while channel + 4 <= width:
-        place = channel * columns + column
+    for channel in range(0, width, 4):
+        one, two, three, four = _four(channel, width, 1)
         sum1 = sum2 = sum3 = sum4 = every(span, 0)
         for row in range(begin, end):
-            factor, one = load(grad, row * columns + column, span), row * width + channel
-            sum1 = sum1 + every(span, at(x, one)) * factor
-            sum2 = sum2 + every(span, at(x, one + 1)) * factor
-            sum3 = sum3 + every(span, at(x, one + 2)) * factor
-            sum4 = sum4 + every(span, at(x, one + 3)) * factor
-        _keep_sum(place, span, out, sum1, fresh)
-        _keep_sum(place + columns, span, out, sum2, fresh)
-        _keep_sum(place + 2 * columns, span, out, sum3, fresh)
-        _keep_sum(place + 3 * columns, span, out, sum4, fresh)
-        channel += 4
-    while channel < width:
-        sum1 = every(span, 0)
-        for row in range(begin, end):
-            sum1 = sum1 + every(span, at(x, row * width + channel)) * load(grad, row * columns + column, span)
-        _keep_sum(channel * columns + column, span, out, sum1, fresh)
-        channel += 1
+            factor, origin = load(grad, row * columns + column, span), row * width
+            sum1 = sum1 + every(span, at(x, origin + one)) * factor
+            sum2 = sum2 + every(span, at(x, origin + two)) * factor
+            sum3 = sum3 + every(span, at(x, origin + three)) * factor
+            sum4 = sum4 + every(span, at(x, origin + four)) * factor
+        one, two, three, four = _four(channel, width, columns)
+        places = (one + column, two + column, three + column, four + column)
+        _keep_sums(span, out, places, (sum1, sum2, sum3, sum4), fresh)
 
 
 sum_products = _over_columns(_summed_products)
