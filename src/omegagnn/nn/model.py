@@ -15,7 +15,7 @@ from omegagnn.nn.linear import Map
 from omegagnn.nn.norm import Norm, NormName
 from omegagnn.nn.omega import OmegaScope, OmegaWeight
 from omegagnn.nn.runs import node_sum
-from omegagnn.ops import Draws, SparseFeatures, dropout
+from omegagnn.ops import Draws, SparseFeatures, dropout, sparse_linear
 
 Conv = Literal["gcn", "gat"]
 Task = Literal["node", "graph"]
@@ -253,7 +253,8 @@ def add_pool(f: Tensor, batch: Tensor | None, num_graphs: int | None = None) -> 
         )
     if num_graphs is None:
         num_graphs = int(batch.max()) + 1 if batch.numel() else 0
-    return f.new_zeros(num_graphs, *f.shape[1:]).index_add(0, batch, f)
+    members = SparseFeatures.membership(batch, num_graphs)  # no atomics: the same bits every time, on a GPU too
+    return sparse_linear(members, f.transpose(0, 1) if f.dim() == 3 else f)
 
 
 def _check(name: str, value: object, choices: tuple[object, ...]) -> None:

@@ -26,6 +26,7 @@ from torch import Tensor
 from omegagnn.ops import cpu_attention, cpu_elements, cpu_kernels
 from omegagnn.ops.cpu_kernels import CHUNK
 from omegagnn.ops.random import drop_threshold
+from omegagnn.ops.reference import product_gradients as product_gradients
 
 _LIKE = {torch.float32: np.float32(0), torch.float64: np.float64(0), torch.int32: np.int32(0), torch.int64: np.int64(0)}
 

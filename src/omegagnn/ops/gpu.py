@@ -27,6 +27,7 @@ from omegagnn.ops.gpu_attention import (
 )
 from omegagnn.ops.gpu_elements import adam_kernel, dropout_kernel, keep_kernel, key_kernel
 from omegagnn.ops.gpu_plan import Plan, plan_of, rows_a_program
+from omegagnn.ops.gpu_products import column_sum_kernel, product_gradients_kernel
 from omegagnn.ops.gpu_rows import finish_long_rows_kernel, propagate_kernel, sparse_kernel
 from omegagnn.ops.random import drop_threshold
 
@@ -34,6 +35,8 @@ DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 TILE = 4096  # numbers that a program holds at once
 MOST_CHANNELS = 512  # of a row that a program finishes at once
 LONG_BLOCK = 1024
+# Where both gradients of a map are made at once: elsewhere the library's two products are quicker.
+WIDEST_MAP, MOST_SHARED_ROWS, FEW_ROWS = 64, 2**15, 2**12
 
 edge_dot = reference.edge_dot
 
@@ -64,6 +67,24 @@ def _dropping(p: float) -> dict[str, float]:
     return {"THRESHOLD": drop_threshold(p), "SCALE": 1 / (1 - p)} if p > 0 else {"THRESHOLD": 0, "SCALE": 1.0}
 
 
+def _column_sums(parts: Tensor) -> Tensor:
+    """Return the sum over the first axis of ``[P, ...]``, which holds float32 or float64."""
+    rows, columns = parts.size(0), math.prod(parts.shape[1:])
+    out = parts.new_empty(parts.shape[1:])
+    block = min(1024, triton.next_power_of_2(rows))
+    column_sum_kernel[(triton.cdiv(columns, 8),)](
+        parts,
+        out,
+        rows,
+        columns,
+        ACC=_sums(parts.dtype)[0],
+        BLOCK_R=block,
+        BLOCK_C=8,
+        num_warps=8 if block > 256 else 4,
+    )
+    return out
+
+
 def _segments(plan: Plan, runs: int, channels: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.empty(runs, plan.segments, channels, dtype=dtype, device=device)
 
@@ -87,14 +108,15 @@ def _propagate(
     split = plan.long_rows > 0
     propagate_kernel[(programs + plan.segments, runs, blocks)](
         rowptr, col, weight, x, omega_or_x, grad_or_x, out, part, plan.segment_start, plan.segment_stop, sums,
-        n, c, runs, programs, plan.segments, plan.limit, **flags, SPLIT=split, ACC=acc, ROWS=rows, **shape,
+        n, c, runs, programs, plan.segments, plan.limit, **flags, SPLIT=split,
+        EVEN=c % shape["BLOCK_C"] == 0, ACC=acc, ROWS=rows, **shape,
     )  # fmt: skip
     if split:
         finish_long_rows_kernel[(plan.long_rows, runs, blocks)](
             plan.long_row, plan.long_first, x, omega_or_x, grad_or_x, out, part, sums, n, c, runs, plan.segments,
             programs, **flags, ACC=acc, BLOCK_S=16, BLOCK_C=shape["BLOCK_C"],
         )  # fmt: skip
-    return out, part.sum(0) if need_omega else None
+    return out, _column_sums(part) if need_omega else None
 
 
 def propagate(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Tensor | None, relu: bool) -> Tensor:
@@ -139,14 +161,14 @@ def attention(
         log_sum_kernel[(triton.cdiv(count, options["ROWS"]), runs, heads)](
             rowptr, col, scores, lse, rows, count, n, heads, plan.limit, SLOPE=slope, ACC=acc, **options
         )
-    shape, per_program = _head_shape(c // heads), rows_a_program(n, runs * heads)
-    programs = triton.cdiv(n, per_program)
+    shape, per_program = _shape(c // heads, x.dtype), rows_a_program(n, runs * heads)
+    programs, blocks = triton.cdiv(n, per_program), triton.cdiv(c // heads, shape["BLOCK_C"])
     sums = _segments(plan, runs, c, total, x.device)
     split = plan.long_rows > 0
-    attention_kernel[(programs + plan.segments, runs, heads)](
+    attention_kernel[(programs + plan.segments, runs, heads * blocks)](
         rowptr, col, x, scores, lse, omega, key, y, plan.segment_row, plan.segment_start, plan.segment_stop, sums,
-        n, c, heads, programs, plan.segments, plan.limit, **_dropping(p), SLOPE=slope, RELU=relu, SPLIT=split, ACC=acc,
-        ROWS=per_program, **shape,
+        n, c, heads, programs, plan.segments, plan.limit, **_dropping(p), SLOPE=slope, RELU=relu, SPLIT=split,
+        EVEN=(c // heads) % shape["BLOCK_C"] == 0, ACC=acc, ROWS=per_program, **shape,
     )  # fmt: skip
     if split:
         whole = min(MOST_CHANNELS, triton.next_power_of_2(c))
@@ -183,7 +205,8 @@ def attention_backward(
         rowptr_t, col_t, order_t, x, scores, lse, pull, omega, grad, key, grad_x, grad_scores, score_grad,
         plan_t.segment_row, plan_t.segment_start, plan_t.segment_stop, sums, sender,
         n, c, heads, entries, programs, plan_t.segments, plan_t.limit,
-        **_dropping(p), SLOPE=slope, RELU=relu, SPLIT=plan_t.long_rows > 0, ACC=acc, ROWS=per_program, **shape,
+        **_dropping(p), SLOPE=slope, RELU=relu, SPLIT=plan_t.long_rows > 0, EVEN=c // heads == shape["BLOCK_C"], ACC=acc,
+        ROWS=per_program, **shape,
     )  # fmt: skip
     if plan_t.long_rows:
         for segment_sums, out, column in ((sums, grad_x, 0), (sender, grad_scores, heads)):
@@ -206,7 +229,7 @@ def attention_backward(
         RELU=relu, ACC=acc, ROWS=per_program, BLOCK_C=triton.next_power_of_2(c),
         BLOCK_K=triton.next_power_of_2(2 * heads), num_warps=4,
     )  # fmt: skip
-    return grad_x, maps_part.sum(0).to(maps.dtype), omega_part.sum(0).to(omega.dtype)
+    return grad_x, _column_sums(maps_part).to(maps.dtype), _column_sums(omega_part).to(omega.dtype)
 
 
 def _sparse(
@@ -245,6 +268,23 @@ def sparse_linear_backward(
 ) -> Tensor:  # fmt: skip
     """See `reference.sparse_linear_backward`."""
     return _sparse(rowptr_t, col_t, value, order_t, grad, p, key)
+
+
+def product_gradients(x: Tensor, weight: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """See `reference.product_gradients`."""
+    (runs, n, c), d = x.shape, weight.size(2)
+    if x.dtype != torch.float32 or not x.numel() or max(c, d) > WIDEST_MAP or runs * n > MOST_SHARED_ROWS:
+        return reference.product_gradients(x, weight, grad)
+    rows = 32 if runs * n <= FEW_ROWS else 64
+    programs = triton.cdiv(n, rows)
+    grad_x, part = torch.empty_like(x), x.new_empty(programs, runs, c, d)
+    widths = {name: max(16, triton.next_power_of_2(size)) for name, size in (("BLOCK_C", c), ("BLOCK_D", d))}
+    product_gradients_kernel[(programs, runs)](
+        x, weight, grad, grad_x, part, n, c, d, runs, ACC=tl.float32, ROWS=rows, num_warps=4, **widths,
+        # Three products of tf32 parts have the error of one in float32, and matrix units make them.
+        PRECISION="tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3",
+    )  # fmt: skip
+    return grad_x, _column_sums(part)
 
 
 def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:

@@ -21,52 +21,84 @@ def positive(x):
 
 
 @triton.jit
+def channels_of(block, c, EVEN: tl.constexpr, BLOCK_C: tl.constexpr):
+    """Return the channels of a block and which of them exist; EVEN says that blocks divide c, and all do."""
+    channel = block * BLOCK_C + tl.arange(0, BLOCK_C)
+    return channel, tl.full([BLOCK_C], 1, tl.int1) if EVEN else channel < c
+
+
+@triton.jit
+def entries_at(start, last, col, weight, ACC: tl.constexpr, BLOCK_E: tl.constexpr):
+    """Return senders and weights of `BLOCK_E` entries from `start` on; from `last` on they are 0."""
+    entry = start + tl.arange(0, BLOCK_E)
+    there = entry < last
+    return tl.load(col + entry, mask=there, other=0), tl.load(weight + entry, mask=there, other=0.0).to(ACC)
+
+
+@triton.jit
 def gather_rows(
-    start, stop, col, weight, base, c, channel, in_c, RELU: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr,
-    BLOCK_C: tl.constexpr,
+    start, stop, last, node, factor, col, weight, base, c, channel, in_c, RELU: tl.constexpr, ACC: tl.constexpr,
+    BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """Return Σ_e weight[e] · σ(base[col[e]]) over the entries from start to stop, ``[BLOCK_C]``."""
+    """Return Σ_e weight[e] · σ(base[col[e]]) over the entries from start to stop, ``[BLOCK_C]``.
+
+    `node` and `factor` are what `entries_at` gives for `start`. The entries that follow, of this row or the next (up to
+    `last`), are read while the rows of these are on their way, and returned.
+    """
     total = tl.zeros([BLOCK_C], ACC)
     for first in range(start, stop, BLOCK_E):
-        entry = first + tl.arange(0, BLOCK_E)
-        in_e = entry < stop
-        node = tl.load(col + entry, mask=in_e, other=0).to(tl.int64)
-        factor = tl.load(weight + entry, mask=in_e, other=0.0).to(ACC)
+        following = entries_at(tl.minimum(first + BLOCK_E, stop), last, col, weight, ACC, BLOCK_E)
+        in_e = first + tl.arange(0, BLOCK_E) < stop
         inside = in_e[:, None] & in_c[None, :]
-        rows = tl.load(base + node[:, None] * c + channel[None, :], mask=inside, other=0.0).to(ACC)
+        rows = tl.load(base + node.to(tl.int64)[:, None] * c + channel[None, :], mask=inside, other=0.0).to(ACC)
         if RELU:
             rows = positive(rows)
         # Where a row holds infinity, an entry that is not there must not make it NaN: it is masked, not multiplied.
-        total += tl.sum(factor[:, None] * rows, axis=0)
-    return total
+        total += tl.sum(tl.where(in_e, factor, 0.0)[:, None] * rows, axis=0)
+        node, factor = following
+    return total, node, factor
+
+
+@triton.jit
+def own_row(at, in_c, x, grad, MIX: tl.constexpr, BACKWARD: tl.constexpr, ACC: tl.constexpr, BLOCK_C: tl.constexpr):
+    """Return what a row itself holds of x and of the gradient, as far as `finish_row` needs it."""
+    own, incoming = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
+    if MIX:
+        own = tl.load(x + at, mask=in_c, other=0.0).to(ACC)
+        if BACKWARD:
+            incoming = tl.load(grad + at, mask=in_c, other=0.0).to(ACC)
+    return own, incoming
 
 
 @triton.jit
 def finish_row(
-    total, row, run, n, c, channel, in_c, x, omega, grad, out,
-    MIX: tl.constexpr, BACKWARD: tl.constexpr, RELU: tl.constexpr, OMEGA: tl.constexpr, ACC: tl.constexpr,
+    total, own, incoming, factor, at, in_c, out,
+    MIX: tl.constexpr, BACKWARD: tl.constexpr, RELU: tl.constexpr, OMEGA: tl.constexpr,
 ):  # fmt: skip
     """Mix a row's sum with the row itself and store it; return what the row adds to the gradient of ω."""
-    at = (run * n + row).to(tl.int64) * c + channel
     pull = tl.zeros_like(total)
+    result = total
     if MIX:
-        factor = tl.load(omega + run * c + channel, mask=in_c, other=0.0).to(ACC)
-        own = tl.load(x + at, mask=in_c, other=0.0).to(ACC)
+        signal = positive(own) if RELU else own
         if BACKWARD:
-            incoming = tl.load(grad + at, mask=in_c, other=0.0).to(ACC)
             result = (1 - factor) * incoming + factor * total
             if OMEGA:
-                signal = positive(own) if RELU else own
                 pull = signal * (total - incoming)
             if RELU:
                 result = tl.where(own > 0, result, 0.0)
         else:
-            signal = positive(own) if RELU else own
             result = (1 - factor) * signal + factor * total
-    else:
-        result = total
     tl.store(out + at, result.to(out.dtype.element_ty), mask=in_c)
     return pull
+
+
+@triton.jit
+def omega_of(omega, run, c, channel, in_c, MIX: tl.constexpr, ACC: tl.constexpr, BLOCK_C: tl.constexpr):
+    """Return ω of a run's channels, 0 where there is none."""
+    mix = tl.zeros([BLOCK_C], ACC)
+    if MIX:
+        mix = tl.load(omega + run * c + channel, mask=in_c, other=0.0).to(ACC)
+    return mix
 
 
 @triton.jit
@@ -74,36 +106,42 @@ def propagate_kernel(
     rowptr, col, weight, x, omega, grad, out, omega_part, segment_start, segment_stop, segment_sum,
     n, c, runs, row_programs, segments, limit,
     MIX: tl.constexpr, BACKWARD: tl.constexpr, RELU: tl.constexpr, OMEGA: tl.constexpr, SPLIT: tl.constexpr,
-    ACC: tl.constexpr, ROWS: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+    EVEN: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Propagate rows that are short, and add up the segments of those that are long."""
     program, run = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    channel = tl.program_id(2) * BLOCK_C + tl.arange(0, BLOCK_C)
-    in_c = channel < c
+    channel, in_c = channels_of(tl.program_id(2), c, EVEN, BLOCK_C)
     source = (grad if BACKWARD else x) + run * n * c
     if program < row_programs:
+        mix = omega_of(omega, run, c, channel, in_c, MIX, ACC, BLOCK_C)
         pull = tl.zeros([BLOCK_C], ACC)
-        for offset in range(ROWS):
-            row = program * ROWS + offset
-            if row < n:
-                start, stop = tl.load(rowptr + row), tl.load(rowptr + row + 1)
-                if stop - start <= limit:
-                    total = gather_rows(
-                        start, stop, col, weight, source, c, channel, in_c, RELU and not BACKWARD, ACC, BLOCK_E, BLOCK_C
-                    )
-                    pull += finish_row(
-                        total, row, run, n, c, channel, in_c, x, omega, grad, out,
-                        MIX, BACKWARD, RELU, OMEGA, ACC,
-                    )  # fmt: skip
+        start = tl.load(rowptr + program * ROWS)
+        last = tl.load(rowptr + tl.minimum(program * ROWS + ROWS, n))
+        node, factor = entries_at(start, last, col, weight, ACC, BLOCK_E)
+        for row in range(program * ROWS, tl.minimum(program * ROWS + ROWS, n)):
+            at = (run * n + row).to(tl.int64) * c + channel
+            own, incoming = own_row(at, in_c, x, grad, MIX, BACKWARD, ACC, BLOCK_C)
+            stop = tl.load(rowptr + row + 1)
+            if stop - start <= limit:
+                total, node, factor = gather_rows(
+                    start, stop, last, node, factor, col, weight, source, c, channel, in_c, RELU and not BACKWARD, ACC,
+                    BLOCK_E, BLOCK_C,
+                )  # fmt: skip
+                pull += finish_row(total, own, incoming, mix, at, in_c, out, MIX, BACKWARD, RELU, OMEGA)
+            else:
+                node, factor = entries_at(stop, last, col, weight, ACC, BLOCK_E)
+            start = stop
         if OMEGA:
             tl.store(omega_part + (program.to(tl.int64) * runs + run) * c + channel, pull, mask=in_c)
     elif SPLIT:
         segment = program - row_programs
-        start, stop = tl.load(segment_start + segment), tl.load(segment_stop + segment)
-        total = gather_rows(
-            start, stop, col, weight, source, c, channel, in_c, RELU and not BACKWARD, ACC, BLOCK_E, BLOCK_C
-        )
-        tl.store(segment_sum + (run * segments + segment) * c + channel, total, mask=in_c)
+        begin, end = tl.load(segment_start + segment), tl.load(segment_stop + segment)
+        senders, weights = entries_at(begin, end, col, weight, ACC, BLOCK_E)
+        whole, _, _ = gather_rows(
+            begin, end, end, senders, weights, col, weight, source, c, channel, in_c, RELU and not BACKWARD, ACC, BLOCK_E,
+            BLOCK_C,
+        )  # fmt: skip
+        tl.store(segment_sum + (run * segments + segment) * c + channel, whole, mask=in_c)
 
 
 @triton.jit
@@ -124,10 +162,10 @@ def finish_long_rows_kernel(
         inside = (segment < last)[:, None] & in_c[None, :]
         at = (run * segments + segment.to(tl.int64))[:, None] * c + channel[None, :]
         total += tl.sum(tl.load(segment_sum + at, mask=inside, other=0.0), axis=0)
-    pull = finish_row(
-        total, row, run, n, c, channel, in_c, x, omega, grad, out,
-        MIX, BACKWARD, RELU, OMEGA, ACC,
-    )  # fmt: skip
+    at = (run * n + row) * c + channel
+    own, incoming = own_row(at, in_c, x, grad, MIX, BACKWARD, ACC, BLOCK_C)
+    mix = omega_of(omega, run, c, channel, in_c, MIX, ACC, BLOCK_C)
+    pull = finish_row(total, own, incoming, mix, at, in_c, out, MIX, BACKWARD, RELU, OMEGA)
     if OMEGA:
         place = row_programs + program
         tl.store(omega_part + (place.to(tl.int64) * runs + run) * c + channel, pull, mask=in_c)

@@ -18,6 +18,7 @@ from torch import Tensor
 from omegagnn.data.dataset import Dataset, Split
 from omegagnn.errors import InterruptedRun, OmegaError, WrongUse
 from omegagnn.training.batch import DTYPES, KEPT, RunBatch
+from omegagnn.training.build import sized_for
 from omegagnn.training.captured import STRIDE
 from omegagnn.training.checkpoint import read_tensors, sha256, write_bytes, write_tensors
 from omegagnn.training.config import RunConfig, parse_config
@@ -26,7 +27,7 @@ from omegagnn.training.journal import Journal, Member
 from omegagnn.training.memory import explain_out_of_memory, runs_at_once
 from omegagnn.training.records import EpochRecord
 from omegagnn.training.signature import Signature
-from omegagnn.training.tasks import make_task
+from omegagnn.training.tasks import TrainingTask, make_task
 
 CHECKPOINT, MODEL, CONFIG = "checkpoint.safetensors", "model.safetensors", "config.json"
 FLUSH_SECONDS, CHECKPOINT_SECONDS = 1.0, 20.0
@@ -50,13 +51,14 @@ class Plan:
     exploring: bool = False
 
     def __post_init__(self) -> None:
-        """Check that seeds, splits and settings belong together."""
+        """Check that seeds, splits and settings belong together; tell the network of the size of the graph where it asks."""
         if not self.seeds or len(self.seeds) != len(self.splits):
             raise WrongUse(f"A plan needs a split for each seed, not {len(self.splits)} for {len(self.seeds)}.")
         if self.settings and len(self.settings) != len(self.seeds):
             raise WrongUse(
                 f"A plan needs settings for each seed or none, not {len(self.settings)} for {len(self.seeds)}."
             )
+        object.__setattr__(self, "config", sized_for(self.config, self.dataset.num_nodes))
 
     def settings_of(self, member: int) -> dict[str, Any]:
         """Return the training values that replace the configuration's for one member."""
@@ -258,22 +260,32 @@ class Trainer:
         task = self._make_task([0])
         return runs_at_once(self.plan.config, task, len(self.plan.seeds), self.device)
 
-    def _make_task(self, members: Sequence[int]) -> Any:
+    def _make_task(self, members: Sequence[int]) -> TrainingTask:
         training = self.plan.config.training
         splits = [self.plan.splits[k] for k in members]
-        task = make_task(
+        return make_task(
             self.plan.dataset, self.plan.config.data, splits, DTYPES[training.precision], training.batch_size
         )
-        return task.to(self.device)
 
     def _make_batch(self, members: list[int]) -> RunBatch:
         seeds = torch.tensor([self.plan.seeds[k] for k in members])
         settings = [self.plan.settings_of(k) for k in members]
-        task = self._make_task(members)
+        task = self._make_task(members).to(self.device)
         return RunBatch(self.plan.config, task, members, seeds, settings, self.device, exploring=self.plan.exploring)
 
     def _train_chunk(self, number: int, members: list[int]) -> None:
         self._finished = {}
+        try:
+            batch = self._begin_chunk(number, members)
+            self._train_epochs(number, members, batch)
+        except (torch.OutOfMemoryError, RuntimeError, MemoryError) as error:
+            if isinstance(error, RuntimeError) and "memory" not in str(error):
+                raise
+            task = self._make_task(members[:1])
+            raise explain_out_of_memory(self.plan.config, task, len(members), self.device) from None
+        self._finish_chunk(number, batch)
+
+    def _begin_chunk(self, number: int, members: list[int]) -> RunBatch:
         if self._saved is not None and self._saved[1]["chunk"] == number:
             batch = self._restored(self._saved, members)
         else:
@@ -282,27 +294,24 @@ class Trainer:
             self.journal.forget_after(self.run_name, members, 0)
         self._saved = None
         self._count_parameters(batch)
+        return batch
+
+    def _train_epochs(self, number: int, members: list[int], batch: RunBatch) -> None:
         last_flush = last_save = time.monotonic()
-        try:
-            while bool(batch.active.any()):
-                for record in batch.advance(STRIDE_SECONDS):
-                    self._collect(batch, record)
-                now = time.monotonic()
-                self.progress.epoch(batch, members[0] + len(members) - int(batch.active.sum()))
-                if now - last_flush > FLUSH_SECONDS:
-                    self._flush()
-                    last_flush = now
-                if now - last_save > self.checkpoint_seconds and not self.plan.exploring:
-                    self._checkpoint(number, batch)
-                    last_save = now
-                if self._interrupted:
-                    self._interrupt(number, batch)
-                self._drop_stopped(batch)
-        except (torch.OutOfMemoryError, RuntimeError, MemoryError) as error:
-            if isinstance(error, RuntimeError) and "memory" not in str(error):
-                raise
-            raise explain_out_of_memory(self.plan.config, batch.task, len(batch.members), self.device) from None
-        self._finish_chunk(number, batch)
+        while bool(batch.active.any()):
+            for record in batch.advance(STRIDE_SECONDS):
+                self._collect(batch, record)
+            now = time.monotonic()
+            self.progress.epoch(batch, members[0] + len(members) - int(batch.active.sum()))
+            if now - last_flush > FLUSH_SECONDS:
+                self._flush()
+                last_flush = now
+            if now - last_save > self.checkpoint_seconds and not self.plan.exploring:
+                self._checkpoint(number, batch)
+                last_save = now
+            if self._interrupted:
+                self._interrupt(number, batch)
+            self._drop_stopped(batch)
 
     def _interrupt(self, number: int, batch: RunBatch) -> None:
         if self.plan.exploring:

@@ -77,10 +77,7 @@ class TrainingTask(ABC):
     def to(self, device: torch.device) -> TrainingTask:
         """Move everything to a device."""
         if device.type != "cpu":
-            if isinstance(self.features, SparseFeatures):
-                self.features = self.features.to(device)
-            else:
-                self.features = self.features.to(device)
+            self.features = self.features.to(device)
             self.graph, self.labels, self.weights = (
                 self.graph.to(device),
                 self.labels.to(device),
@@ -187,6 +184,11 @@ class BlockTask(TrainingTask):
         parts = super()._parts(split)
         return [torch.isin(self.batch, part).nonzero().squeeze(1) for part in parts] if self.labels_of_nodes else parts
 
+    def to(self, device: torch.device) -> TrainingTask:
+        """Move everything to a device."""
+        self.ptr, self.batch = self.ptr.to(device), self.batch.to(device)
+        return super().to(device)
+
     def batches(self, seeds: Tensor, epoch: int) -> list[Tensor]:
         """Return the training graphs of an epoch in shuffled batches; a rest of one graph joins the batch before."""
         train = self.splits[0].train
@@ -202,13 +204,14 @@ class BlockTask(TrainingTask):
         assert isinstance(epoch, int)
         net.train()
         batches = self.batches(seeds, epoch)
-        for number, blocks in enumerate(batches):
+        for number, chosen in enumerate(batches):
+            blocks = chosen.to(self.ptr.device)
             taken, nodes, batch = take_blocks(graph, self.ptr, blocks)
             items = nodes if self.labels_of_nodes else blocks
             options: dict[str, Any] = {} if self.labels_of_nodes else {"batch": batch, "num_graphs": blocks.numel()}
             draws = Draws(seeds, epoch * len(batches) + number)
             logits = net(self.features[nodes], taken, draws=draws, **options).to(self.dtype)
-            weights = torch.full((1, 1, items.numel()), 1.0 / items.numel(), dtype=self.dtype)
+            weights = torch.full((1, 1, items.numel()), 1.0 / items.numel(), dtype=self.dtype, device=items.device)
             step(_with_auxiliary(net, self._losses(logits, self.labels[items], weights)))
 
     def logits(self, net: Grouped, graph: Graph) -> Tensor:
