@@ -227,7 +227,7 @@ def test_both_gradients_of_a_product(runs: int, n: int, c: int, d: int) -> None:
     check(grad_weight, x.double().mT @ grad.double(), torch.float32)
 
 
-@pytest.mark.parametrize("shape", [(1, 2, 3), (700, 1, 20), (1500, 3)])
+@pytest.mark.parametrize("shape", [(1, 2, 3), (700, 1, 20), (1500, 3), (5000, 40)])
 def test_sums_over_columns(shape: tuple[int, ...]) -> None:
     parts = torch.randn(shape, dtype=torch.float64).to(DEVICE)
     check(gpu._column_sums(parts), parts.sum(0), torch.float64)

@@ -23,15 +23,16 @@ import torch
 from numba.core import event
 from torch import Tensor
 
-from omegagnn.ops import cpu_attention, cpu_elements, cpu_kernels
+from omegagnn.ops import cpu_attention, cpu_elements, cpu_kernels, reference
 from omegagnn.ops.cpu_kernels import CHUNK
 from omegagnn.ops.random import drop_threshold
-from omegagnn.ops.reference import product_gradients as product_gradients
 
 _LIKE = {torch.float32: np.float32(0), torch.float64: np.float64(0), torch.int32: np.int32(0), torch.int64: np.int64(0)}
 
 DTYPES = frozenset({torch.float32, torch.float64})
 """What the compiled kernels compute in; other dtypes go to the reference."""
+
+product_gradients = reference.product_gradients
 
 COMPILE_SECONDS = 5
 """About what it takes to compile the kernels of a training step once, on one ordinary core."""

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from omegagnn.ops.gpu_elements import draw_bits
-from omegagnn.ops.gpu_rows import channels_of, positive
+from omegagnn.ops.gpu_rows import channels_of, index_of, positive
 
 
 @triton.jit
@@ -91,28 +91,20 @@ def row_sum_kernel(
 
 
 @triton.jit
-def senders_at(start, last, col, BLOCK_E: tl.constexpr):
-    """Return the senders of `BLOCK_E` entries from `start` on; from `last` on they are 0."""
-    entry = start + tl.arange(0, BLOCK_E)
-    return tl.load(col + entry, mask=entry < last, other=0)
-
-
-@triton.jit
 def attend(
-    start, stop, last, node, col, senders, receiver, lse, base, heads, head, c, channel, in_c, key0, key1,
-    THRESHOLD: tl.constexpr, SCALE: tl.constexpr, SLOPE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr,
+    start, stop, col, senders, receiver, lse, base, heads, head, c, channel, in_c, key0, key1, THRESHOLD: tl.constexpr,
+    SCALE: tl.constexpr, SLOPE: tl.constexpr, RELU: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """Return Σ_e ᾱ_e · σ(base[col[e]]) over the entries from start to stop, and the senders that follow; see `gather_rows`."""
+    """Return Σ_e ᾱ_e · σ(base[col[e]]) over the entries from start to stop."""
     total = tl.zeros([BLOCK_C], ACC)
     for first in range(start, stop, BLOCK_E):
-        following = senders_at(tl.minimum(first + BLOCK_E, stop), last, col, BLOCK_E)
         entry = first + tl.arange(0, BLOCK_E)
         in_e = entry < stop
+        node = index_of(tl.load(col + entry, mask=in_e, other=0), WIDE)
         inside = in_e[:, None] & in_c[None, :]
-        wide = node.to(tl.int64)
-        rows = tl.load(base + wide[:, None] * c + channel[None, :], mask=inside, other=0.0).to(ACC)
-        score = receiver + tl.load(senders + wide * 2 * heads, mask=in_e, other=0.0)
+        rows = tl.load(base + (node * c)[:, None] + channel[None, :], mask=inside, other=0.0).to(ACC)
+        score = receiver + tl.load(senders + node * (2 * heads), mask=in_e, other=0.0)
         alpha = tl.exp(tl.where(score > 0, score, score * SLOPE) - lse)
         if THRESHOLD > 0:
             kept = draw_bits(key0, key1, entry.to(tl.int64) * heads + head) >= THRESHOLD
@@ -120,69 +112,59 @@ def attend(
         if RELU:
             rows = positive(rows)
         total += tl.sum(tl.where(in_e, alpha, 0.0)[:, None] * rows, axis=0)
-        node = following
-    return total, node
+    return total
 
 
 @triton.jit
 def attention_kernel(
     rowptr, col, x, scores, lse, omega, key, out, segment_row, segment_start, segment_stop, segment_sum,
-    n, c, heads, row_programs, segments, limit,
+    n, c, heads, width, row_programs, segments, limit,
     THRESHOLD: tl.constexpr, SCALE: tl.constexpr, SLOPE: tl.constexpr, RELU: tl.constexpr, SPLIT: tl.constexpr,
-    EVEN: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+    EVEN: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, BLOCK_E: tl.constexpr,
+    BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Store (1 − ω) σ(x) + ω Ŝ σ(x) of short rows, and the sums of segments of long ones."""
     program, run = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    width = c // heads
     blocks = tl.cdiv(width, BLOCK_C)  # of a head: coefficients are as cheap to compute again as to load
     head = tl.program_id(2) // blocks
-    local, in_c = channels_of(tl.program_id(2) % blocks, width, EVEN, BLOCK_C)
-    channel = head * width + local
+    channel, in_c = channels_of(head * width, tl.program_id(2) % blocks, width, EVEN, BLOCK_C)
     key0, key1 = tl.load(key + 2 * run), tl.load(key + 2 * run + 1)
     base, senders = x + run * n * c, scores + run * n * 2 * heads + heads + head
     if program < row_programs:
         factor = tl.load(omega + run * c + channel, mask=in_c, other=0.0).to(ACC)
-        start = tl.load(rowptr + program * ROWS)
-        last = tl.load(rowptr + tl.minimum(program * ROWS + ROWS, n))
-        node = senders_at(start, last, col, BLOCK_E)
         for row in range(program * ROWS, tl.minimum(program * ROWS + ROWS, n)):
             place = run * n + row
-            stop = tl.load(rowptr + row + 1)
+            start, stop = tl.load(rowptr + row), tl.load(rowptr + row + 1)
             if stop - start <= limit:
                 own = tl.load(x + place * c + channel, mask=in_c, other=0.0).to(ACC)
                 receiver, log_sum = tl.load(scores + place * 2 * heads + head), tl.load(lse + place * heads + head)
-                total, node = attend(
-                    start, stop, last, node, col, senders, receiver, log_sum, base, heads, head, c, channel, in_c, key0,
-                    key1, THRESHOLD, SCALE, SLOPE, RELU, ACC, BLOCK_E, BLOCK_C,
+                total = attend(
+                    start, stop, col, senders, receiver, log_sum, base, heads, head, c, channel, in_c, key0, key1,
+                    THRESHOLD, SCALE, SLOPE, RELU, WIDE, ACC, BLOCK_E, BLOCK_C,
                 )  # fmt: skip
                 if RELU:
                     own = positive(own)
                 result = (1 - factor) * own + factor * total
                 tl.store(out + place * c + channel, result.to(out.dtype.element_ty), mask=in_c)
-            else:
-                node = senders_at(stop, last, col, BLOCK_E)
-            start = stop
     elif SPLIT:
         segment = program - row_programs
         hub = run * n + tl.load(segment_row + segment)
         begin, end = tl.load(segment_start + segment), tl.load(segment_stop + segment)
-        whole, _ = attend(
-            begin, end, end, senders_at(begin, end, col, BLOCK_E), col, senders,
-            tl.load(scores + hub * 2 * heads + head), tl.load(lse + hub * heads + head), base, heads, head, c, channel,
-            in_c, key0, key1, THRESHOLD, SCALE, SLOPE, RELU, ACC, BLOCK_E, BLOCK_C,
+        whole = attend(
+            begin, end, col, senders, tl.load(scores + hub * 2 * heads + head), tl.load(lse + hub * heads + head), base,
+            heads, head, c, channel, in_c, key0, key1, THRESHOLD, SCALE, SLOPE, RELU, WIDE, ACC, BLOCK_E, BLOCK_C,
         )  # fmt: skip
         tl.store(segment_sum + (run * segments + segment) * c + channel, whole, mask=in_c)
 
 
 @triton.jit
 def pull_kernel(
-    x, y, omega, grad, pull, n, c, heads, RELU: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr,
+    x, y, omega, grad, pull, n, c, heads, width, RELU: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     r"""Store δ_i = Σ_c g_ic (y_ic − (1 − ω_c) σ(x_ic)) of each head: Σ_k α_ik q_ik without looking at an entry."""
     run, head = tl.program_id(1).to(tl.int64), tl.program_id(2)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    width = c // heads
     local = tl.arange(0, BLOCK_C)
     channel = head * width + local
     inside = (row < n)[:, None] & (local < width)[None, :]
@@ -198,77 +180,70 @@ def pull_kernel(
 
 @triton.jit
 def attend_backward(
-    start, stop, last, node, element, col_t, order_t, scores, lse, pull, score_grad, sender, base, wanted, heads, head,
-    c, channel, in_c, key0, key1, THRESHOLD: tl.constexpr, SCALE: tl.constexpr, SLOPE: tl.constexpr, ACC: tl.constexpr,
-    BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+    start, stop, col_t, order_t, scores, lse, pull, score_grad, sender, base, wanted, heads, head, c, channel, in_c,
+    key0, key1, THRESHOLD: tl.constexpr, SCALE: tl.constexpr, SLOPE: tl.constexpr, WIDE: tl.constexpr,
+    ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """Return Σ_e ᾱ_e · g[col[e]] and Σ_e of the scores' gradients, storing the latter entry by entry, and what follows."""
+    """Return Σ_e ᾱ_e · g[col[e]] and Σ_e of the scores' gradients, and store the latter entry by entry."""
     total, senders = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_E], ACC)
     for first in range(start, stop, BLOCK_E):
-        ahead = tl.minimum(first + BLOCK_E, stop)
-        next_node, next_element = senders_at(ahead, last, col_t, BLOCK_E), senders_at(ahead, last, order_t, BLOCK_E)
-        in_e = first + tl.arange(0, BLOCK_E) < stop
-        wide, place = node.to(tl.int64), element.to(tl.int64) * heads + head
+        place = first + tl.arange(0, BLOCK_E)
+        in_e = place < stop
+        node = index_of(tl.load(col_t + place, mask=in_e, other=0), WIDE)
+        element = index_of(tl.load(order_t + place, mask=in_e, other=0), WIDE) * heads + head
         inside = in_e[:, None] & in_c[None, :]
-        rows = tl.load(base + wide[:, None] * c + channel[None, :], mask=inside, other=0.0).to(ACC)
-        score = sender + tl.load(scores + wide * 2 * heads + head, mask=in_e, other=0.0)
-        mean = tl.load(pull + wide * heads + head, mask=in_e, other=0.0)
+        rows = tl.load(base + (node * c)[:, None] + channel[None, :], mask=inside, other=0.0).to(ACC)
+        score = sender + tl.load(scores + node * (2 * heads) + head, mask=in_e, other=0.0)
+        at_head = node * heads + head
+        mean = tl.load(pull + at_head, mask=in_e, other=0.0)
         logit = tl.where(score > 0, score, score * SLOPE)
-        alpha = tl.exp(logit - tl.load(lse + wide * heads + head, mask=in_e, other=0.0))
+        alpha = tl.exp(logit - tl.load(lse + at_head, mask=in_e, other=0.0))
         asked = tl.sum(rows * wanted[None, :], axis=1)
         passed = alpha
         if THRESHOLD > 0:
-            kept = draw_bits(key0, key1, place) >= THRESHOLD
+            kept = draw_bits(key0, key1, element) >= THRESHOLD
             asked = tl.where(kept, asked * SCALE, 0.0)
             passed = tl.where(kept, alpha * SCALE, 0.0)
         change = tl.where(in_e, alpha * (asked - mean), 0.0)
         change = tl.where(score > 0, change, change * SLOPE)
-        tl.store(score_grad + place, change, mask=in_e)
+        tl.store(score_grad + element, change, mask=in_e)
         senders += change
         total += tl.sum(tl.where(in_e, passed, 0.0)[:, None] * rows, axis=0)
-        node, element = next_node, next_element
-    return total, tl.sum(senders, axis=0), node, element
+    return total, tl.sum(senders, axis=0)
 
 
 @triton.jit
 def attention_backward_kernel(
     rowptr_t, col_t, order_t, x, scores, lse, pull, omega, grad, key, gathered, grad_scores, score_grad,
     segment_row, segment_start, segment_stop, segment_sum, segment_sender,
-    n, c, heads, entries, row_programs, segments, limit,
+    n, c, heads, width, entries, row_programs, segments, limit,
     THRESHOLD: tl.constexpr, SCALE: tl.constexpr, SLOPE: tl.constexpr, RELU: tl.constexpr, SPLIT: tl.constexpr,
-    EVEN: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+    EVEN: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, BLOCK_E: tl.constexpr,
+    BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Gather ᾱᵀ g and the scores' gradients over the rows of the transpose."""
     program, run, head = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
-    width = c // heads
-    local, in_c = channels_of(0, width, EVEN, BLOCK_C)
-    channel = head * width + local
+    channel, in_c = channels_of(head * width, 0, width, EVEN, BLOCK_C)
     key0, key1 = tl.load(key + 2 * run), tl.load(key + 2 * run + 1)
     factor = tl.load(omega + run * c + channel, mask=in_c, other=0.0).to(ACC)
     base = grad + run * n * c
     scores_run, lse_run, pull_run = scores + run * n * 2 * heads, lse + run * n * heads, pull + run * n * heads
     score_grad_run = score_grad + run * entries * heads
     if program < row_programs:
-        start = tl.load(rowptr_t + program * ROWS)
-        last = tl.load(rowptr_t + tl.minimum(program * ROWS + ROWS, n))
-        node, element = senders_at(start, last, col_t, BLOCK_E), senders_at(start, last, order_t, BLOCK_E)
         for row in range(program * ROWS, tl.minimum(program * ROWS + ROWS, n)):
-            stop = tl.load(rowptr_t + row + 1)
+            start, stop = tl.load(rowptr_t + row), tl.load(rowptr_t + row + 1)
             if stop - start <= limit:
                 place = run * n + row
                 own = tl.load(x + place * c + channel, mask=in_c, other=0.0).to(ACC)
                 if RELU:
                     own = positive(own)
-                total, sender, node, element = attend_backward(
-                    start, stop, last, node, element, col_t, order_t, scores_run, lse_run, pull_run, score_grad_run,
+                total, sender = attend_backward(
+                    start, stop, col_t, order_t, scores_run, lse_run, pull_run, score_grad_run,
                     tl.load(scores + place * 2 * heads + heads + head), base, factor * own, heads, head, c, channel,
-                    in_c, key0, key1, THRESHOLD, SCALE, SLOPE, ACC, BLOCK_E, BLOCK_C,
+                    in_c, key0, key1, THRESHOLD, SCALE, SLOPE, WIDE, ACC, BLOCK_E, BLOCK_C,
                 )  # fmt: skip
                 tl.store(gathered + place * c + channel, total.to(gathered.dtype.element_ty), mask=in_c)
                 tl.store(grad_scores + place * 2 * heads + heads + head, sender)
-            else:
-                node, element = senders_at(stop, last, col_t, BLOCK_E), senders_at(stop, last, order_t, BLOCK_E)
-            start = stop
     elif SPLIT:
         segment = program - row_programs
         hub = run * n + tl.load(segment_row + segment)
@@ -276,11 +251,10 @@ def attention_backward_kernel(
         signal = tl.load(x + hub * c + channel, mask=in_c, other=0.0).to(ACC)
         if RELU:
             signal = positive(signal)
-        whole, sent, _, _ = attend_backward(
-            begin, end, end, senders_at(begin, end, col_t, BLOCK_E), senders_at(begin, end, order_t, BLOCK_E),
-            col_t, order_t, scores_run, lse_run, pull_run, score_grad_run,
+        whole, sent = attend_backward(
+            begin, end, col_t, order_t, scores_run, lse_run, pull_run, score_grad_run,
             tl.load(scores + hub * 2 * heads + heads + head), base, factor * signal, heads, head, c, channel, in_c, key0,
-            key1, THRESHOLD, SCALE, SLOPE, ACC, BLOCK_E, BLOCK_C,
+            key1, THRESHOLD, SCALE, SLOPE, WIDE, ACC, BLOCK_E, BLOCK_C,
         )  # fmt: skip
         tl.store(segment_sum + (run * segments + segment) * c + channel, whole, mask=in_c)
         tl.store(segment_sender + (run * segments + segment) * heads + head, sent)

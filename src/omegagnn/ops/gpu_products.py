@@ -31,13 +31,15 @@ def product_gradients_kernel(
 
 
 @triton.jit
-def column_sum_kernel(values, out, rows, columns, ACC: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr):
-    """Store the sums of the columns of ``[rows, columns]``, added up in an order that nothing changes."""
-    column = tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C)
-    in_c = column < columns
+def column_sum_kernel(
+    values, out, rows, columns, chunk, ACC: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr
+):  # fmt: skip
+    """Store the sums of the columns of ``[rows, columns]`` over each chunk of rows, in an order that nothing changes."""
+    column, number = tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C), tl.program_id(1)
+    in_c, last = column < columns, tl.minimum(rows, (number + 1) * chunk)
     total = tl.zeros([BLOCK_C], ACC)
-    for first in range(0, rows, BLOCK_R):
+    for first in range(number * chunk, last, BLOCK_R):
         row = (first + tl.arange(0, BLOCK_R)).to(tl.int64)
-        inside = (row < rows)[:, None] & in_c[None, :]
+        inside = (row < last)[:, None] & in_c[None, :]
         total += tl.sum(tl.load(values + row[:, None] * columns + column[None, :], mask=inside, other=0.0), axis=0)
-    tl.store(out + column, total, mask=in_c)
+    tl.store(out + number.to(tl.int64) * columns + column, total, mask=in_c)

@@ -17,46 +17,41 @@ from omegagnn.ops.gpu_elements import draw_bits
 @triton.jit
 def positive(x):
     """Return max(x, 0); NaN stays NaN."""
-    return tl.where(x < 0, 0.0, x)
+    return tl.maximum(x, 0.0, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
-def channels_of(block, c, EVEN: tl.constexpr, BLOCK_C: tl.constexpr):
-    """Return the channels of a block and which of them exist; EVEN says that blocks divide c, and all do."""
-    channel = block * BLOCK_C + tl.arange(0, BLOCK_C)
-    return channel, tl.full([BLOCK_C], 1, tl.int1) if EVEN else channel < c
+def channels_of(first, block, width, EVEN: tl.constexpr, BLOCK_C: tl.constexpr):
+    """Return the channels of a block of `width` channels from `first` on, and which exist: all where EVEN blocks divide them."""
+    local = block * BLOCK_C + tl.arange(0, BLOCK_C)
+    return first + local, tl.full([BLOCK_C], 1, tl.int1) if EVEN else local < width
 
 
 @triton.jit
-def entries_at(start, last, col, weight, ACC: tl.constexpr, BLOCK_E: tl.constexpr):
-    """Return senders and weights of `BLOCK_E` entries from `start` on; from `last` on they are 0."""
-    entry = start + tl.arange(0, BLOCK_E)
-    there = entry < last
-    return tl.load(col + entry, mask=there, other=0), tl.load(weight + entry, mask=there, other=0.0).to(ACC)
+def index_of(node, WIDE: tl.constexpr):
+    """Return a number to index with: 64-bit products take several times as many instructions, and a gather is made of them."""
+    return node.to(tl.int64) if WIDE else node.to(tl.int32)
 
 
 @triton.jit
 def gather_rows(
-    start, stop, last, node, factor, col, weight, base, c, channel, in_c, RELU: tl.constexpr, ACC: tl.constexpr,
+    start, stop, col, weight, base, c, channel, in_c, RELU: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """Return Σ_e weight[e] · σ(base[col[e]]) over the entries from start to stop, ``[BLOCK_C]``.
-
-    `node` and `factor` are what `entries_at` gives for `start`. The entries that follow, of this row or the next (up to
-    `last`), are read while the rows of these are on their way, and returned.
-    """
+    """Return Σ_e weight[e] · σ(base[col[e]]) over the entries from start to stop, ``[BLOCK_C]``."""
     total = tl.zeros([BLOCK_C], ACC)
     for first in range(start, stop, BLOCK_E):
-        following = entries_at(tl.minimum(first + BLOCK_E, stop), last, col, weight, ACC, BLOCK_E)
-        in_e = first + tl.arange(0, BLOCK_E) < stop
+        entry = first + tl.arange(0, BLOCK_E)
+        in_e = entry < stop
+        node = index_of(tl.load(col + entry, mask=in_e, other=0), WIDE)
+        factor = tl.load(weight + entry, mask=in_e, other=0.0).to(ACC)
         inside = in_e[:, None] & in_c[None, :]
-        rows = tl.load(base + node.to(tl.int64)[:, None] * c + channel[None, :], mask=inside, other=0.0).to(ACC)
+        rows = tl.load(base + (node * c)[:, None] + channel[None, :], mask=inside, other=0.0).to(ACC)
         if RELU:
             rows = positive(rows)
         # Where a row holds infinity, an entry that is not there must not make it NaN: it is masked, not multiplied.
-        total += tl.sum(tl.where(in_e, factor, 0.0)[:, None] * rows, axis=0)
-        node, factor = following
-    return total, node, factor
+        total += tl.sum(factor[:, None] * rows, axis=0)
+    return total
 
 
 @triton.jit
@@ -106,41 +101,34 @@ def propagate_kernel(
     rowptr, col, weight, x, omega, grad, out, omega_part, segment_start, segment_stop, segment_sum,
     n, c, runs, row_programs, segments, limit,
     MIX: tl.constexpr, BACKWARD: tl.constexpr, RELU: tl.constexpr, OMEGA: tl.constexpr, SPLIT: tl.constexpr,
-    EVEN: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+    EVEN: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, BLOCK_E: tl.constexpr,
+    BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Propagate rows that are short, and add up the segments of those that are long."""
     program, run = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    channel, in_c = channels_of(tl.program_id(2), c, EVEN, BLOCK_C)
+    channel, in_c = channels_of(0, tl.program_id(2), c, EVEN, BLOCK_C)
     source = (grad if BACKWARD else x) + run * n * c
+    gathers_relu: tl.constexpr = RELU and not BACKWARD
     if program < row_programs:
         mix = omega_of(omega, run, c, channel, in_c, MIX, ACC, BLOCK_C)
         pull = tl.zeros([BLOCK_C], ACC)
-        start = tl.load(rowptr + program * ROWS)
-        last = tl.load(rowptr + tl.minimum(program * ROWS + ROWS, n))
-        node, factor = entries_at(start, last, col, weight, ACC, BLOCK_E)
         for row in range(program * ROWS, tl.minimum(program * ROWS + ROWS, n)):
-            at = (run * n + row).to(tl.int64) * c + channel
-            own, incoming = own_row(at, in_c, x, grad, MIX, BACKWARD, ACC, BLOCK_C)
-            stop = tl.load(rowptr + row + 1)
+            start, stop = tl.load(rowptr + row), tl.load(rowptr + row + 1)
             if stop - start <= limit:
-                total, node, factor = gather_rows(
-                    start, stop, last, node, factor, col, weight, source, c, channel, in_c, RELU and not BACKWARD, ACC,
-                    BLOCK_E, BLOCK_C,
-                )  # fmt: skip
+                at = (run * n + row) * c + channel
+                own, incoming = own_row(at, in_c, x, grad, MIX, BACKWARD, ACC, BLOCK_C)
+                total = gather_rows(
+                    start, stop, col, weight, source, c, channel, in_c, gathers_relu, WIDE, ACC, BLOCK_E, BLOCK_C
+                )
                 pull += finish_row(total, own, incoming, mix, at, in_c, out, MIX, BACKWARD, RELU, OMEGA)
-            else:
-                node, factor = entries_at(stop, last, col, weight, ACC, BLOCK_E)
-            start = stop
         if OMEGA:
             tl.store(omega_part + (program.to(tl.int64) * runs + run) * c + channel, pull, mask=in_c)
     elif SPLIT:
         segment = program - row_programs
         begin, end = tl.load(segment_start + segment), tl.load(segment_stop + segment)
-        senders, weights = entries_at(begin, end, col, weight, ACC, BLOCK_E)
-        whole, _, _ = gather_rows(
-            begin, end, end, senders, weights, col, weight, source, c, channel, in_c, RELU and not BACKWARD, ACC, BLOCK_E,
-            BLOCK_C,
-        )  # fmt: skip
+        whole = gather_rows(
+            begin, end, col, weight, source, c, channel, in_c, gathers_relu, WIDE, ACC, BLOCK_E, BLOCK_C
+        )
         tl.store(segment_sum + (run * segments + segment) * c + channel, whole, mask=in_c)
 
 
@@ -174,8 +162,8 @@ def finish_long_rows_kernel(
 @triton.jit
 def sparse_rows(
     start, stop, col, value, order, base, c, channel, in_c, key0, key1,
-    THRESHOLD: tl.constexpr, SCALE: tl.constexpr, ORDER: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr,
-    BLOCK_C: tl.constexpr,
+    THRESHOLD: tl.constexpr, SCALE: tl.constexpr, ORDER: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr,
+    BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Return Σ_e dropped(value[e]) · base[col[e]]; with ORDER entry e is the `order[e]`-th of the stored values."""
     total = tl.zeros([BLOCK_C], ACC)
@@ -183,13 +171,13 @@ def sparse_rows(
         entry = first + tl.arange(0, BLOCK_E)
         in_e = entry < stop
         element = tl.load(order + entry, mask=in_e, other=0) if ORDER else entry
-        node = tl.load(col + entry, mask=in_e, other=0).to(tl.int64)
+        node = index_of(tl.load(col + entry, mask=in_e, other=0), WIDE)
         factor = tl.load(value + element, mask=in_e, other=0.0).to(ACC)
         if THRESHOLD > 0:
             kept = draw_bits(key0, key1, element) >= THRESHOLD
             factor = tl.where(kept, factor * SCALE, 0.0)
         inside = in_e[:, None] & in_c[None, :]
-        rows = tl.load(base + node[:, None] * c + channel[None, :], mask=inside, other=0.0).to(ACC)
+        rows = tl.load(base + (node * c)[:, None] + channel[None, :], mask=inside, other=0.0).to(ACC)
         total += tl.sum(factor[:, None] * rows, axis=0)
     return total
 
@@ -198,13 +186,12 @@ def sparse_rows(
 def sparse_kernel(
     rowptr, col, value, order, factor, key, out, segment_start, segment_stop, segment_sum,
     n, f, c, row_programs, segments, limit,
-    THRESHOLD: tl.constexpr, SCALE: tl.constexpr, ORDER: tl.constexpr, SPLIT: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+    THRESHOLD: tl.constexpr, SCALE: tl.constexpr, ORDER: tl.constexpr, SPLIT: tl.constexpr, EVEN: tl.constexpr,
+    WIDE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Multiply a sparse matrix of n rows with ``[R, f, c]``."""
     program, run = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    channel = tl.program_id(2) * BLOCK_C + tl.arange(0, BLOCK_C)
-    in_c = channel < c
+    channel, in_c = channels_of(0, tl.program_id(2), c, EVEN, BLOCK_C)
     source = factor + run * f * c
     key0, key1 = tl.load(key + 2 * run), tl.load(key + 2 * run + 1)
     if program < row_programs:
@@ -215,7 +202,7 @@ def sparse_kernel(
                 if stop - start <= limit:
                     total = sparse_rows(
                         start, stop, col, value, order, source, c, channel, in_c, key0, key1,
-                        THRESHOLD, SCALE, ORDER, ACC, BLOCK_E, BLOCK_C,
+                        THRESHOLD, SCALE, ORDER, WIDE, ACC, BLOCK_E, BLOCK_C,
                     )  # fmt: skip
                     at = (run * n + row).to(tl.int64) * c + channel
                     tl.store(out + at, total.to(out.dtype.element_ty), mask=in_c)
@@ -224,6 +211,6 @@ def sparse_kernel(
         start, stop = tl.load(segment_start + segment), tl.load(segment_stop + segment)
         total = sparse_rows(
             start, stop, col, value, order, source, c, channel, in_c, key0, key1,
-            THRESHOLD, SCALE, ORDER, ACC, BLOCK_E, BLOCK_C,
+            THRESHOLD, SCALE, ORDER, WIDE, ACC, BLOCK_E, BLOCK_C,
         )  # fmt: skip
         tl.store(segment_sum + (run * segments + segment) * c + channel, total, mask=in_c)
