@@ -63,7 +63,9 @@ class Stop(Progress):
 
 @pytest.mark.parametrize("task", DATASETS)
 def test_an_interrupted_run_ends_with_the_same_bits(task: str, tmp_path: Path) -> None:
-    dataset, config = DATASETS[task](), quick(training__epochs=200, training__patience=None)
+    # Node tasks are replayed many epochs at a time; the others take each step from the host.
+    epochs = 200 if task == "node" else 12
+    dataset, config = DATASETS[task](), quick(training__epochs=epochs, training__patience=None)
     whole = train(dataset, tmp_path, config, 2, "0", device="cuda")
     trainer = Trainer.start(make_plan(dataset, config, 2, "0"), Journal(tmp_path), CUDA)
     trainer.progress = Stop(trainer)
