@@ -13,11 +13,11 @@ import pandas as pd
 import scipy.sparse as sp
 from torch import Tensor
 
-from omegagnn.data.cache import replacing
 from omegagnn.data.own.coding import Block, Column, Missing, encode, fit
 from omegagnn.data.own.sparse import is_worth_sparse, sparse_or_dense, to_torch
 from omegagnn.data.own.tables import Table, read_table
 from omegagnn.errors import DataError, WrongUse
+from omegagnn.files import replacing
 
 NodeFeatures = Literal["one-hot", "degree", "positional"]
 
