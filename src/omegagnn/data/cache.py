@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
@@ -25,25 +22,13 @@ from omegagnn.data.dataset import Dataset, Split, Task
 from omegagnn.data.readers.edges import torch_csr
 from omegagnn.data.readers.npz import read_npz, require
 from omegagnn.errors import DataError
+from omegagnn.files import replacing
 from omegagnn.graph import Graph
 
 FORMAT = "omegagnn-dataset"
 VERSION = 1
 
 Arrays = dict[str, npt.NDArray[Any]]
-
-
-@contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; move it there when the block ends well, remove it when it does not."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
-    try:
-        yield part
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def save_dataset(dataset: Dataset, path: str | Path, compress: bool = False) -> None:

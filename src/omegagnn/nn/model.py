@@ -14,6 +14,7 @@ from omegagnn.nn.groups import Grouped, GroupName
 from omegagnn.nn.linear import Map
 from omegagnn.nn.norm import Norm, NormName
 from omegagnn.nn.omega import OmegaScope, OmegaWeight
+from omegagnn.nn.pretrained import Pretrained
 from omegagnn.nn.runs import node_sum
 from omegagnn.ops import Draws, SparseFeatures, dropout, sparse_linear
 
@@ -27,7 +28,7 @@ INPUT, LAYER, ATTENTION, OUTPUT, START = range(5)
 INITIAL_STEP = -1  # parameters are drawn at a step that training never reaches
 
 
-class OmegaNet(Grouped):
+class OmegaNet(Grouped, Pretrained):
     r"""A deep network of ωGNN layers: 1×1 opening, L layers :math:`σ((I - Ω(I - S)) f K)`, 1×1 closing.
 
     *Nodes* (paper, table "node classification"): dropout → 1×1 → ReLU → L × {layer, ReLU} → dropout → 1×1, no biases.
@@ -88,7 +89,9 @@ class OmegaNet(Grouped):
         bias: bool = False,
     ) -> None:
         """Make the network; see the class."""
+        settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         super().__init__()
+        self.settings = settings
         _check("conv", conv, ("gcn", "gat"))
         _check("task", task, ("node", "graph"))
         _check("variant", variant, ("paper", "authors"))

@@ -118,7 +118,8 @@ class Product(Function):
 
 def _product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
     """Multiply one run; a product of few columns is made as rows, which the library does several times faster."""
-    if right.size(2) < FEW_COLUMNS <= left.size(1):
+    # What is exported must serve any number of nodes, so it may not ask for it.
+    if right.size(2) < FEW_COLUMNS and not torch.compiler.is_exporting() and left.size(1) >= FEW_COLUMNS:
         narrow = torch.bmm(right.mT.contiguous(), left.mT).mT
         return narrow.contiguous() if out is None else out.copy_(narrow)
     return torch.bmm(left, right) if out is None else torch.bmm(left, right, out=out)

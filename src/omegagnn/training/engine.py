@@ -17,10 +17,11 @@ from torch import Tensor
 
 from omegagnn.data.dataset import Dataset, Split
 from omegagnn.errors import InterruptedRun, OmegaError, WrongUse
+from omegagnn.files import CONFIG, MODEL, write_bytes
 from omegagnn.training.batch import DTYPES, KEPT, RunBatch
 from omegagnn.training.build import sized_for
 from omegagnn.training.captured import STRIDE
-from omegagnn.training.checkpoint import read_tensors, sha256, write_bytes, write_tensors
+from omegagnn.training.checkpoint import read_tensors, sha256, write_tensors
 from omegagnn.training.config import RunConfig, parse_config
 from omegagnn.training.environment import describe, one_thread_where_it_wins, peak_mib
 from omegagnn.training.journal import Journal, Member
@@ -29,7 +30,7 @@ from omegagnn.training.records import EpochRecord
 from omegagnn.training.signature import Signature
 from omegagnn.training.tasks import TrainingTask, make_task
 
-CHECKPOINT, MODEL, CONFIG = "checkpoint.safetensors", "model.safetensors", "config.json"
+CHECKPOINT = "checkpoint.safetensors"
 FLUSH_SECONDS, CHECKPOINT_SECONDS = 1.0, 20.0
 STRIDE_SECONDS = 0.2  # how long a GPU may train before it is asked what came of it
 
@@ -190,6 +191,7 @@ class Trainer:
         facts = {
             "config": self.plan.config.model_dump(mode="json"),
             "preset": self.plan.preset,
+            "protocol": self.plan.protocol,
             "features": self.plan.dataset.num_features,
             "classes": self.plan.dataset.num_classes,
             "runs_at_once": self.at_once,

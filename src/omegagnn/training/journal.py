@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from omegagnn.data.cache import replacing
 from omegagnn.errors import OmegaError, WrongUse
+from omegagnn.files import replacing
 from omegagnn.training.protocol import Curve, ValidationCurve
 
 SCHEMA_VERSION = 2
