@@ -203,22 +203,38 @@ class OmegaNet(Grouped, Pretrained):
         return torch.relu(f) if relu else f
 
     def _layer(
-        self, layer: int, conv: nn.Module, f: Tensor, relu: bool, first: Tensor, graph: Graph, draws: Draws | None
+        self,
+        layer: int,
+        conv: nn.Module,
+        f: Tensor,
+        relu: bool,
+        first: Tensor,
+        graph: Graph,
+        draws: Draws | None,
+        rows: Tensor | None = None,
     ) -> Tensor:
-        """Return what the layer makes of f (of σ(f) where `relu` says so), before the σ behind it."""
+        """Return what the layer makes of f (of σ(f) where `relu` says so), before the σ behind it, for `rows` (else all)."""
+        options: dict[str, Any] = {"relu": relu} if rows is None else {"relu": relu, "rows": rows}
         if isinstance(conv, OmegaGATConv):
-            _, key = self._random(conv.dropout, ATTENTION + PLACES * layer, draws)
-            out = conv(f, graph, key=key, relu=relu)
-        else:
-            out = conv(f, graph, relu=relu)
+            _, options["key"] = self._random(conv.dropout, ATTENTION + PLACES * layer, draws)
+        out = conv(f, graph, **options)
         if self.residual is not None:
-            out = out + (f if self.residual == "previous" else 0.1 * first)
+            kept = f if self.residual == "previous" else 0.1 * first
+            out = out + (kept if rows is None else kept[rows])
         if self.task == "graph":
             out = out if self.variant == "authors" else self._activate(out)
             out = self.norms[layer](out)
             out = self._activate(out) if self.variant == "authors" else out
             return self.maps[layer](out)
         return self.norms[layer](out) if len(self.norms) else out
+
+    def behind_layer(self, layer: int, f: Tensor, first: Tensor, graph: Graph, rows: Tensor) -> Tensor:
+        """Return the features of the nodes `rows` behind a layer of a node task, from those in front of it, as evaluated.
+
+        `f` and `first` (what entered the first layer) are behind their σ, and so is the result. `graph` is as `operator` returns
+        it and need hold the entries of `rows` only.
+        """
+        return self._activate(self._layer(layer, self.convs[layer], f, False, first, graph, None, rows))
 
     def _activate(self, f: Tensor) -> Tensor:
         return torch.relu(f) if self.activation == "relu" else f

@@ -125,7 +125,7 @@ class SparseFeatures:
 
     @classmethod
     def membership(cls, group: Tensor, groups: int) -> SparseFeatures:
-        """Return the matrix ``[groups, items]`` that holds a one where an item belongs to a group; times features it sums them."""
+        """Return the matrix ``[groups, items]`` with a one where an item belongs to a group; times features it sums them."""
         order, items = torch.sort(group, stable=True).indices, torch.arange(group.numel() + 1, device=group.device)
         made = object.__new__(cls)
         made.shape = torch.Size((groups, group.numel()))
