@@ -132,7 +132,7 @@ def _write(output: Path | None, picture: Path | None, cases: list[Case], result:
     import json
 
     from omegagnn.benchmark.picture import ratio_chart
-    from omegagnn.training.checkpoint import write_bytes
+    from omegagnn.files import write_bytes
 
     if output is not None:
         write_bytes(output, (json.dumps(result, indent=1, ensure_ascii=False) + "\n").encode())

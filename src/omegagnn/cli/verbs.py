@@ -9,6 +9,7 @@ VERBS: dict[str, str] = {
     "presets": "Show the settings of the paper's tables, with their sources.",
     "evaluate": "Measure a trained run anew: scores, classes, confusions.",
     "predict": "Predict with a trained run on a changed or unseen graph.",
+    "export": "Write a trained run as a model folder, for torch.export or as ONNX.",
     "report": "Write all about a run on one page.",
     "diagnose": "Say whether a network over-smooths, where, and what to change.",
     "runs": "List, show, export and delete what was trained.",

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from omegagnn.ops import check_map
-from omegagnn.ops.autograd_maps import Linear
+from omegagnn.ops.autograd_maps import Linear, ProductGradients
 from omegagnn.ops.positional import positional
 from omegagnn.ops.registry import has_fused
 
@@ -102,6 +102,10 @@ class Product(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         """Multiply the gradient by the other factor."""
         left, right = ctx.saved_tensors
+        flipped = ctx.flip_left or ctx.flip_right
+        if left.device.type != "cpu" and all(ctx.needs_input_grad[:2]) and not (flipped or torch.is_grad_enabled()):
+            factors = (factor.contiguous() for factor in (left, right, grad))
+            return *ProductGradients.apply(*factors), None, None
         grad_left = grad_right = None
         if ctx.needs_input_grad[0]:
             grad_left = (
@@ -120,7 +124,8 @@ class Product(Function):
 
 def _product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
     """Multiply one run; a product of few columns is made as rows, which the library does several times faster."""
-    if right.size(2) < FEW_COLUMNS <= left.size(1):
+    # What is exported must serve any number of nodes, so it may not ask for it.
+    if right.size(2) < FEW_COLUMNS and not torch.compiler.is_exporting() and left.size(1) >= FEW_COLUMNS:
         narrow = torch.bmm(right.mT.contiguous(), left.mT).mT
         return narrow.contiguous() if out is None else out.copy_(narrow)
     return torch.bmm(left, right) if out is None else torch.bmm(left, right, out=out)

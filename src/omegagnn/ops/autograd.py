@@ -19,9 +19,9 @@ from omegagnn.ops.registry import kernels
 
 
 def into_runs(size: int, tensor: Tensor, dim: int | None) -> Tensor:
-    """Fold a vmap dimension of `size` into the leading run axis: ``[R, ...]`` → ``[size · R, ...]``."""
+    """Fold a vmap dimension of `size` into the leading run axis: ``[R, ...]`` → ``[size · R, ...]``, as kernels read it."""
     moved = tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-    return moved.reshape(size * moved.size(1), *moved.shape[2:])
+    return moved.reshape(size * moved.size(1), *moved.shape[2:]).contiguous()
 
 
 def out_of_runs(size: int, tensor: Tensor) -> Tensor:
@@ -73,9 +73,7 @@ class Propagate(Function):
     def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, *graph: Any) -> tuple[Tensor, int]:
         refuse_batched("the graph", *in_dims[2:])
         size = info.batch_size
-        folded = Propagate.apply(
-            into_runs(size, x, in_dims[0]).contiguous(), into_runs(size, omega, in_dims[1]), *graph
-        )
+        folded = Propagate.apply(into_runs(size, x, in_dims[0]), into_runs(size, omega, in_dims[1]), *graph)
         return out_of_runs(size, folded), 0
 
 
@@ -129,7 +127,7 @@ class PropagateBackward(Function):
         info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, grad: Tensor, *rest: Any
     ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
         size = info.batch_size
-        folded = [into_runs(size, arg, dim).contiguous() for arg, dim in zip((x, omega, grad), in_dims, strict=False)]
+        folded = [into_runs(size, arg, dim) for arg, dim in zip((x, omega, grad), in_dims, strict=False)]
         grad_x, grad_omega = PropagateBackward.apply(*folded, *rest)
         return (out_of_runs(size, grad_x), out_of_runs(size, grad_omega)), (0, 0)
 
@@ -253,7 +251,7 @@ def _vmap_attention(
 ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     refuse_batched("the graph", *in_dims[tensors + 3 :])
     size = info.batch_size
-    folded = [into_runs(size, arg, dim).contiguous() for arg, dim in zip(args[:tensors], in_dims, strict=False)]
+    folded = [into_runs(size, arg, dim) for arg, dim in zip(args[:tensors], in_dims, strict=False)]
     outputs = function.apply(*folded, *args[tensors:])
     return tuple(out_of_runs(size, output) for output in outputs), (0,) * len(outputs)
 

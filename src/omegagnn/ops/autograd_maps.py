@@ -123,7 +123,7 @@ class Layer(Function):
         folded = [
             into_runs(size, arg, dim) for arg, dim in zip((x, omega, map_), (*in_dims[:2], in_dims[8]), strict=True)
         ]
-        y, z = Layer.apply(folded[0].contiguous(), folded[1], *graph, folded[2], relu, keep)
+        y, z = Layer.apply(folded[0], folded[1], *graph, folded[2], relu, keep)
         return (out_of_runs(size, y), out_of_runs(size, z) if keep else z), (0, 0 if keep else None)
 
 
@@ -157,9 +157,9 @@ class LayerBackward(Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         size, (x, omega, map_, z, grad) = info.batch_size, args[:5]
-        folded = [into_runs(size, arg, dim).contiguous() for arg, dim in zip((x, omega, map_), in_dims, strict=False)]
+        folded = [into_runs(size, arg, dim) for arg, dim in zip((x, omega, map_), in_dims, strict=False)]
         folded.append(into_runs(size, z, in_dims[3]) if z.numel() else x.new_empty(0))
-        folded.append(into_runs(size, grad, in_dims[4]).contiguous())
+        folded.append(into_runs(size, grad, in_dims[4]))
         outputs = LayerBackward.apply(*folded, *args[5:])
         return tuple(out_of_runs(size, output) for output in outputs), (0, 0, 0)
 
@@ -257,6 +257,28 @@ class SparseLinearBackward(Function):
         size = info.batch_size
         grad, key = into_runs(size, grad, in_dims[1]), into_runs(size, key, in_dims[2])
         return out_of_runs(size, SparseLinearBackward.apply(value, grad.contiguous(), key, p, *matrix)), 0
+
+
+@positional
+class ProductGradients(Function):
+    """Both gradients of ``x W`` at once, where they need no gradient themselves; see `ops.reference.product_gradients`."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+        return kernels.product_gradients(x, weight, grad)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        """Keep nothing."""
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor
+    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+        size = info.batch_size
+        folded = [into_runs(size, tensor, dim) for tensor, dim in zip(tensors, in_dims, strict=True)]
+        grad_x, grad_weight = ProductGradients.apply(*folded)
+        return (out_of_runs(size, grad_x), out_of_runs(size, grad_weight)), (0, 0)
 
 
 @positional

@@ -2,6 +2,8 @@ r"""The meaning of every op, in plain torch: readable, float64-safe, the oracle 
 
 Shapes are the ops' own: features ``[R, n, c]`` with runs first, ω ``[R, c]``, scores ``[R, n, heads]``, keys ``[R, 2]``,
 a graph as ``rowptr [n + 1]``, ``col [E]`` and ``weight [E]`` (row ``i`` receives), and its transpose likewise.
+
+Exporters take `propagate` and `attention` apart, so nothing in these two changes a tensor in place.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ def propagate(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Ten
     """
     signal = activated(x, relu)
     messages = weight.to(signal.dtype)[:, None] * signal[:, col]
-    gathered = torch.zeros_like(signal).index_add_(1, receivers(rowptr, col.numel()), messages)
+    gathered = torch.zeros_like(signal).index_add(1, receivers(rowptr, col.numel()), messages)
     if omega is None:
         return gathered.to(x.dtype)
     omega = omega.to(signal.dtype)[:, None, :]
@@ -87,7 +89,7 @@ def attention_log_sum(rowptr: Tensor, col: Tensor, dst: Tensor, src: Tensor, slo
     logit = torch.nn.functional.leaky_relu(dst[:, row] + src[:, col], slope)
     index = row.long()[None, :, None].expand_as(logit)
     largest = torch.full_like(dst, -torch.inf).scatter_reduce(1, index, logit, "amax")
-    total = torch.zeros_like(dst).index_add_(1, row, torch.exp(logit - largest[:, row]))
+    total = torch.zeros_like(dst).index_add(1, row, torch.exp(logit - largest[:, row]))
     occupied = total > 0
     return torch.where(occupied, largest + torch.where(occupied, total, 1).log(), 0)
 
@@ -127,7 +129,7 @@ def attention(
         alpha = alpha * attention_mask(col.numel(), heads, p, key, signal.dtype)
     blocks = signal.unflatten(2, (heads, -1))
     messages = alpha[..., None] * blocks[:, col]
-    gathered = torch.zeros_like(blocks).index_add_(1, receivers(rowptr, col.numel()), messages).flatten(2)
+    gathered = torch.zeros_like(blocks).index_add(1, receivers(rowptr, col.numel()), messages).flatten(2)
     factor = omega.to(signal.dtype)[:, None, :]
     return ((1 - factor) * signal + factor * gathered).to(x.dtype), scores, lse
 
@@ -179,6 +181,11 @@ def attention_backward(
         grad_x = torch.where(x > 0, grad_x, 0)
     grad_omega = (signal * (gathered - g)).sum(1)
     return grad_x.to(x.dtype), (signal.mT @ grad_scores).to(maps.dtype), grad_omega.to(omega.dtype)
+
+
+def product_gradients(x: Tensor, weight: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradients of ``x W`` for x and W, ``[R, n, c]`` and ``[R, c, d]``: ``g Wᵀ`` and ``xᵀ g``."""
+    return grad @ weight.mT, x.mT @ grad
 
 
 def draw_key(seeds: Tensor, step: Tensor, place: int) -> Tensor:

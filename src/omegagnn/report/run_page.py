@@ -8,12 +8,12 @@ from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 
+from omegagnn.files import write_bytes
 from omegagnn.report.charts import interval_chart
 from omegagnn.report.page import self_contained
 from omegagnn.report.run_findings import RunFindings
 from omegagnn.report.run_sections import run_sections, title_of
 from omegagnn.report.tables import charts, section, table
-from omegagnn.training.checkpoint import write_bytes
 from omegagnn.training.metrics import paired_test
 
 
