@@ -80,7 +80,7 @@ class Trainer:
         self.plan, self.device, self.run_name, self.team = plan, device, run, team
         self.shares_steps = team.size > 1 and plan.config.training.shards > 1
         self.writes = team.leads or not self.shares_steps
-        self.journal = journal if self.writes else MuteJournal(journal.folder, create=False)
+        self.journal = journal if self.writes else MuteJournal(journal.folder, create=False, shared=journal.shared)
         self.folder = journal.folder / run
         self.files = RunFiles(self.folder)
         self.progress = progress or Progress()

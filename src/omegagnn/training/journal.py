@@ -66,7 +66,8 @@ class Journal:
 
     def __init__(self, folder: Path | str, *, create: bool = True, shared: bool = False) -> None:
         """Open the journal of `folder`, making both where they are missing; `shared` if other machines write to it too."""
-        self.folder = folder = Path(folder)
+        self.folder, self.shared = Path(folder), shared
+        folder = self.folder
         self.path = folder / "journal.sqlite"
         if not create and not self.path.exists():
             raise WrongUse(f"There is no journal in {folder}: train something first, or pass --runs-dir.")
