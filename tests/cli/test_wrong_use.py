@@ -68,6 +68,7 @@ USES: list[tuple[str, int, str]] = [
     ("diagnose model.py:make", 2, "There is no file model.py"),
     ("report last", 2, "There is no journal in"),
     ("report", 2, "Missing argument"),
+    ("report mine --storage s.log", 2, "There is no study 'mine' in s.log"),
     ("report last --out page.pdf", 2, "--out page.pdf is no name for a page"),
     ("explore --out page.pdf", 2, "--out page.pdf is no name for a page"),
     ("tune karate --trials 0", 2, "Invalid value for '--trials'"),

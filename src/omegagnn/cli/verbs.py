@@ -10,7 +10,7 @@ VERBS: dict[str, str] = {
     "evaluate": "Measure a trained run anew: scores, classes, confusions.",
     "predict": "Predict with a trained run on a changed or unseen graph.",
     "export": "Write a trained run as a model folder, for torch.export or as ONNX.",
-    "report": "Write all about a run on one page.",
+    "report": "Write all about a run or a study on one page.",
     "diagnose": "Say whether a network over-smooths, where, and what to change.",
     "runs": "List, show, export and delete what was trained.",
     "explore": "Open the ω explorer: draw a graph, move ω, see what it does.",

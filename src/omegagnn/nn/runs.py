@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from omegagnn.ops import check_map
-from omegagnn.ops.autograd_maps import Linear, ProductGradients
+from omegagnn.ops.autograd_maps import Linear
 from omegagnn.ops.positional import positional
 from omegagnn.ops.registry import has_fused
 
@@ -102,10 +102,6 @@ class Product(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         """Multiply the gradient by the other factor."""
         left, right = ctx.saved_tensors
-        flipped = ctx.flip_left or ctx.flip_right
-        if left.device.type != "cpu" and all(ctx.needs_input_grad[:2]) and not (flipped or torch.is_grad_enabled()):
-            factors = (factor.contiguous() for factor in (left, right, grad))
-            return *ProductGradients.apply(*factors), None, None
         grad_left = grad_right = None
         if ctx.needs_input_grad[0]:
             grad_left = (

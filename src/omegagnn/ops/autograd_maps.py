@@ -260,28 +260,6 @@ class SparseLinearBackward(Function):
 
 
 @positional
-class ProductGradients(Function):
-    """Both gradients of ``x W`` at once, where they need no gradient themselves; see `ops.reference.product_gradients`."""
-
-    @staticmethod
-    def forward(x: Tensor, weight: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
-        return kernels.product_gradients(x, weight, grad)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        """Keep nothing."""
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor
-    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-        size = info.batch_size
-        folded = [into_runs(size, tensor, dim) for tensor, dim in zip(tensors, in_dims, strict=True)]
-        grad_x, grad_weight = ProductGradients.apply(*folded)
-        return (out_of_runs(size, grad_x), out_of_runs(size, grad_weight)), (0, 0)
-
-
-@positional
 class CrossEntropy(Function):
     """Weighted sums of cross-entropies, ``[R, S]``; see `ops.reference.cross_entropy`. Differentiable once, by the logits."""
 

@@ -196,7 +196,6 @@ _define(
 )
 _define("cross_entropy(Tensor logits, Tensor labels, Tensor weights) -> Tensor", 0, _fake_cross_entropy)
 _define("cross_entropy_backward(Tensor logits, Tensor labels, Tensor weights, Tensor grad) -> Tensor", 0, _like(0))
-_define("product_gradients(Tensor x, Tensor weight, Tensor grad) -> (Tensor, Tensor)", 0, _like_each(0, 1))
 _define("dropout(Tensor x, float p, Tensor key) -> Tensor", 0, _like(0))
 _define("draw_key(Tensor seeds, Tensor step, int place) -> Tensor", 0, _fake_draw_key)
 

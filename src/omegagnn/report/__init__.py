@@ -3,5 +3,15 @@
 from omegagnn.report.explorer import explorer_page, write_explorer
 from omegagnn.report.run_findings import RunFindings, gather
 from omegagnn.report.run_page import report_page, write_report
+from omegagnn.report.study_page import study_page, write_study_report
 
-__all__ = ["RunFindings", "explorer_page", "gather", "report_page", "write_explorer", "write_report"]
+__all__ = [
+    "RunFindings",
+    "explorer_page",
+    "gather",
+    "report_page",
+    "study_page",
+    "write_explorer",
+    "write_report",
+    "write_study_report",
+]
