@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from omegagnn.cli.completion import item_names
 from omegagnn.cli.console import note, show, show_json, show_table
 from omegagnn.cli.frame import AsJson, DataRoot, HelpfulGroup
 from omegagnn.errors import InterruptedRun, OmegaError, WrongUse
@@ -28,17 +29,15 @@ class _Items(HelpfulGroup):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Offer the items beside the commands."""
+        commands = super().shell_complete(ctx, "")
+        make = type(commands[0])  # the framework's own class, which has no public name
+        items = [make(name) for name in item_names(incomplete)]
+        return [*items, *(each for each in commands if each.value.startswith(incomplete))]
+
 
 app = typer.Typer(cls=_Items, add_completion=False, rich_markup_mode=None)
-
-
-def item_names(incomplete: str) -> list[str]:
-    """Return the items whose names go on from what was typed; torch stays out, so they are the table's names and the figures'."""
-    from omegagnn.paper.published import published
-
-    tables = [key for key in published() if not key.endswith("-settings")]
-    figures = ["impulse", "gradient", "energy", "mean-omega", "euler", "omega-maps"]
-    return [name for name in ("all", *tables, *figures) if name.startswith(incomplete)]
 
 
 ResultsFolder = Annotated[
@@ -163,6 +162,27 @@ def list_items(
         return
     rows = [[each.key, each.kind, f"{done}/{of}", each.about] for each, done, of in counts]
     show_table("Items", ["item", "kind", "done", "what"], rows, right=["done"], cut_first=["what"])
+
+
+@app.command("merge")
+def merge(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="FOLDER...", help="Folders of records from other machines.", show_default=False),
+    ],
+    results: ResultsFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take over what other machines have done; what is here already stays."""
+    from omegagnn.paper.results import Results
+
+    others = [Results(folder) for folder in folders]
+    kept = Results(results or FULL, create=True)
+    taken = sum(kept.merge(other) for other in others)
+    if as_json:
+        show_json({"taken": taken, "records": len(kept.all())})
+    else:
+        show(f"{taken} records taken over; {kept.folder} has {len(kept.all())}")
 
 
 @app.command("report")

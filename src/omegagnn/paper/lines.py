@@ -72,7 +72,8 @@ class Line:
         """What trains it."""
         training = self.cell.published or self.cell.chosen
         assert training is not None
-        return training.command or f"omegagnn reproduce {self.cell.table} --only {shlex.quote(training.name)}"
+        quick = "" if training.splits is None else " --quick"
+        return training.command or f"omegagnn reproduce {self.cell.table}{quick} --only {shlex.quote(training.name)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON holds it."""

@@ -152,10 +152,15 @@ def _full_published(title: str, data: str) -> Training | None:
     """Return the training with the published settings, those of the released data for a mended one; None for Squirrel's."""
     released = MENDED.get(data, data)
     preset = f"full/{released}-{OURS.get(title, '')}-2"
-    if preset not in preset_names():
+    if preset not in _presets():
         return None
     values = {"data.name": data, "data.split": "heterophilous"} if data.endswith("-filtered") else {"data.name": data}
     return from_preset(preset, f"full-{data}", f"full {data}, {title}, 2 layers, published", values)
+
+
+@cache
+def _presets() -> frozenset[str]:
+    return frozenset(preset_names("full"))
 
 
 def ppi() -> Iterator[Cell]:

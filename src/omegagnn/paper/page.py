@@ -26,17 +26,18 @@ def results_page(results: Results) -> str:
     """Return the whole page."""
     parts = [HEAD, *([QUICK_NOTE] if results.quick else []), *_overview(results)]
     parts += [item_section(item, results) for item in ITEMS.values() if item.table is not None]
-    parts += [figure_section(item) for item in ITEMS.values() if item.table is None]
+    parts += [figure_section(item, results) for item in ITEMS.values() if item.table is None]
     return "\n\n".join(parts) + "\n"
 
 
-def figure_section(item: Item) -> str:
-    """Return the pictures of a figure with what they show."""
-    pictures = [
-        f"![{picture.alt}](pictures/{name}.svg)" for name, picture in PICTURES.items() if picture.item == item.key
-    ]
-    about = f"## Figure: {item.about}"
-    return "\n\n".join([about, f"Command: {code(f'omegagnn reproduce {item.key}')}.", *pictures])
+def figure_section(item: Item, results: Results) -> str:
+    """Return the pictures of a figure with what they show; before anything was run there is none."""
+    parts = [f"## Figure: {item.about}", f"Command: {code(f'omegagnn reproduce {item.key}')}."]
+    is_begun = any(results.find(each.tag) is not None for each in item.work(results.quick))
+    for name, picture in PICTURES.items():
+        if picture.item == item.key:
+            parts += [f"![{picture.alt}](pictures/{name}.svg)", picture.note] if is_begun else ["Not run."]
+    return "\n\n".join(parts)
 
 
 def _overview(results: Results) -> Iterator[str]:

@@ -59,6 +59,16 @@ class Results:
         """Whether these are results of ``--quick``, which say that everything runs and nothing about accuracy."""
         return any(record["quick"] for record in self._records.values())
 
+    def merge(self, other: Results) -> int:
+        """Take over the records of another folder that are not here; return how many."""
+        taken = 0
+        for path in sorted(other.folder.glob(f"*{ENDING}")):
+            for record in _read(path):
+                if MISSING not in record and self.find(record["tag"]) is None:
+                    self.keep(path.stem, record)
+                    taken += 1
+        return taken
+
     def again(self) -> None:
         """Look at the files anew: another process may have written to them."""
         self.__dict__.pop("_records", None)

@@ -7,7 +7,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from omegagnn.data.dataset import Dataset
@@ -104,11 +104,16 @@ def from_preset(
     name: str, group: str, called: str, values: Mapping[str, Any] | None = None, **options: Any
 ) -> Training:
     """Return the training of a preset, with its number of seeds and the rule behind the published score."""
-    preset = read_preset(name)
+    preset = _preset(name)
     rule = None if preset.published is None or preset.published.rule is None else str(preset.published.rule.value)
     options.setdefault("rules", () if rule is None else (rule,))
     options.setdefault("seeds", preset.runs_per_split)
     return Training(called, group, preset.config.with_values(dict(values or {})), preset, **options)
+
+
+@cache
+def _preset(name: str) -> Preset:
+    return read_preset(name)
 
 
 def unique(trainings: Sequence[Training]) -> list[Training]:
