@@ -76,6 +76,7 @@ USES: list[tuple[str, int, str]] = [
     ("reproduce list nothing", 2, "There is no item 'nothing'"),
     ("reproduce merge nowhere", 2, "There are no results in nowhere"),
     ("reproduce report", 2, "There are no results in results/paper"),
+    ("reproduce report --html page.md", 2, "--html page.md is no name for a page"),
     ("reproduce report --out page.html", 2, "--out page.html is no name for a page"),
     ("doctor now", 2, "unexpected extra argument"),
 ]

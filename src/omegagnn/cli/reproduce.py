@@ -195,6 +195,10 @@ def report(
             metavar="FOLDER", help="Where figures go [default: pictures beside the page].", show_default=False
         ),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Also write everything on one HTML page that needs no network."),
+    ] = None,
     draw: Annotated[bool, typer.Option("--draw/--no-draw", help="Draw the figures too.")] = True,
     as_json: AsJson = False,
 ) -> None:
@@ -207,13 +211,27 @@ def report(
 
     if out.suffix != ".md":
         raise WrongUse(f"--out {out} is no name for a page: end it in .md.")
+    if html is not None and html.suffix.lower() not in (".html", ".htm"):
+        raise WrongUse(f"--html {html} is no name for a page: end it in .html.")
     kept = Results(results or FULL)
     drawn = draw_pictures(kept, pictures or out.parent / "pictures", list(ITEMS)) if draw else []
     write_bytes(out, results_page(kept).encode())
+    pages = [out]
+    if html is not None:
+        from omegagnn.report import write_paper_page
+
+        write_paper_page(kept, html)
+        pages.append(html)
     if as_json:
-        show_json({"page": str(out), "pictures": [str(path) for path in drawn], "records": len(kept.all())})
+        show_json(
+            {
+                "pages": [str(page) for page in pages],
+                "pictures": [str(path) for path in drawn],
+                "records": len(kept.all()),
+            }
+        )
         return
-    for path in (out, *drawn):
+    for path in (*pages, *drawn):
         show(str(path))
 
 

@@ -17,7 +17,7 @@ from omegagnn.paper.runner import Work
 from omegagnn.paper.trainings import Training, unique
 
 ALL = "all"
-QUICK_DEPTHS = (2, 4)
+QUICK_DEPTHS, MAPPED = (2, 4), 64  # figures of 64 layers have no others
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,9 @@ class Item:
 
     def trainings(self, quick: bool = False) -> list[Training]:
         """Return what is trained: the published settings before the comparisons, each once."""
-        extra = [training.quick() if quick else training for training in self.extra()]
+        extra = list(self.extra())
+        if quick:
+            extra = [training.quick() for training in extra if training.config.model.layers in (*QUICK_DEPTHS, MAPPED)]
         cells = self.cells(quick)
         of_cells = [t for part in ("published", "chosen") for cell in cells if (t := getattr(cell, part)) is not None]
         return unique([*of_cells, *extra])

@@ -52,7 +52,7 @@ def _overview(results: Results) -> Iterator[str]:
         done.update(there)
         asked.update(each.tag for each in work)
         counts = [str(counted[key][kind] or NOTHING) if key in counted else "" for kind in KINDS]
-        rows.append([code(key), item.kind, f"{len(there)} of {len(work)}", *counts])
+        rows.append([key, item.kind, f"{len(there)} of {len(work)}", *counts])
     minutes = "; ".join(f"{spent:.1f} minutes on {name}" for name, spent in sorted(machine_minutes(results).items()))
     yield (
         f"{len(done)} of {len(asked)} trainings and measurements are here, which took {minutes or 'no time'}; some serve several "

@@ -23,12 +23,14 @@ from omegagnn.paper.keeping import lacks, record_of
 from omegagnn.paper.measurements import Measurement, Setting
 from omegagnn.paper.results import MEASUREMENTS, MISSING, Results
 from omegagnn.paper.trainings import Training
-from omegagnn.training.batch import DivergenceError
+from omegagnn.training.batch import DTYPES, DivergenceError
 from omegagnn.training.engine import Plan, Progress
 from omegagnn.training.environment import describe
 from omegagnn.training.fit import Result
 from omegagnn.training.journal import Journal
+from omegagnn.training.memory import runs_at_once
 from omegagnn.training.once import trained_once
+from omegagnn.training.tasks import make_task
 
 CPU_AT_ONCE = 10  # thin runs are quicker a few at a time, in the cache
 CLAIMS, NO_DATA = "claims", "not run: data not available"
@@ -166,8 +168,9 @@ class Runner:
 
     def _trained(self, plan: Plan) -> Result:
         """Train a plan; where memory runs out half as many members at once, where one diverges the others to their end."""
-        at_once = min(CPU_AT_ONCE, len(plan.seeds)) if self.device.type == "cpu" else len(plan.seeds)
-        fitting = at_once if self.device.type == "cpu" else None  # the engine's own estimate
+        at_once, fitting = len(plan.seeds), None  # as many as the engine finds to fit
+        if self.device.type == "cpu":
+            at_once = fitting = min(CPU_AT_ONCE, self._fitting(plan))
         while True:
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()  # that estimate asks how much is free
@@ -181,6 +184,13 @@ class Runner:
                     raise
                 at_once = fitting = at_once // 2
                 self.tell(f"out of memory: trying {at_once} members at once")
+
+    def _fitting(self, plan: Plan) -> int:
+        """Return how many members fit into memory at once."""
+        training = plan.config.training
+        dtype = DTYPES[training.precision]
+        task = make_task(plan.dataset, plan.config.data, plan.splits[:1], dtype, training.batch_size)
+        return runs_at_once(plan.config, task, len(plan.seeds), self.device)
 
     def _explored(self, plan: Plan, reason: str) -> Result:
         exploring = replace(plan, exploring=True)
