@@ -17,7 +17,7 @@ from omegagnn.paper.runner import Work
 from omegagnn.paper.trainings import Training, unique
 
 ALL = "all"
-QUICK_DEPTHS, MAPPED = (2, 4), 64  # figures of 64 layers have no others
+QUICK_DEPTHS = (2, 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,8 @@ class Item:
         """Return what is trained: the published settings before the comparisons, each once."""
         extra = list(self.extra())
         if quick:
-            extra = [training.quick() for training in extra if training.config.model.layers in (*QUICK_DEPTHS, MAPPED)]
+            # What keeps more than scores is drawn at one depth and has no shallower form.
+            extra = [t.quick() for t in extra if t.also or t.config.model.layers in QUICK_DEPTHS]
         cells = self.cells(quick)
         of_cells = [t for part in ("published", "chosen") for cell in cells if (t := getattr(cell, part)) is not None]
         return unique([*of_cells, *extra])
