@@ -198,6 +198,10 @@ class Journal:
         """Return all runs, newest first."""
         return self._read("SELECT * FROM runs ORDER BY created DESC, rowid DESC")
 
+    def runs_of(self, config_hash: str) -> list[dict[str, Any]]:
+        """Return the runs of a configuration, newest first."""
+        return self._read("SELECT * FROM runs WHERE config_hash = ? ORDER BY created DESC, rowid DESC", (config_hash,))
+
     def run(self, run: str) -> dict[str, Any]:
         """Return one run; `run` may be an unambiguous beginning of its name, or ``last``."""
         if run == "last":
