@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from omegagnn.ops.autograd import ProductGradients
 from omegagnn.ops.positional import positional
 
 CACHE_LINE = 64  # bytes; what torch aligns its allocations to
@@ -95,6 +96,10 @@ class Product(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         """Multiply the gradient by the other factor."""
         left, right = ctx.saved_tensors
+        flipped = ctx.flip_left or ctx.flip_right
+        if left.device.type != "cpu" and all(ctx.needs_input_grad[:2]) and not (flipped or torch.is_grad_enabled()):
+            factors = (factor.contiguous() for factor in (left, right, grad))
+            return *ProductGradients.apply(*factors), None, None
         grad_left = grad_right = None
         if ctx.needs_input_grad[0]:
             grad_left = (

@@ -123,6 +123,18 @@ class SparseFeatures:
         self.rowptr_t = torch.zeros(matrix.size(1) + 1, dtype=index, device=self.col.device)
         self.rowptr_t[1:] = torch.bincount(self.col, minlength=matrix.size(1)).cumsum(0)
 
+    @classmethod
+    def membership(cls, group: Tensor, groups: int) -> SparseFeatures:
+        """Return the matrix ``[groups, items]`` with a one where an item belongs to a group; times features it sums them."""
+        order, items = torch.sort(group, stable=True).indices, torch.arange(group.numel() + 1, device=group.device)
+        made = object.__new__(cls)
+        made.shape = torch.Size((groups, group.numel()))
+        made.rowptr = torch.searchsorted(group[order], torch.arange(groups + 1, device=group.device))
+        made.col, made.value = order, torch.ones(group.numel(), device=group.device)
+        made.rowptr_t, made.col_t = items, group
+        made.order_t = torch.empty_like(order).index_put((order,), items[:-1])
+        return made
+
     def to(self, device: torch.device | str) -> SparseFeatures:
         """Return the matrix on another device."""
         moved = object.__new__(SparseFeatures)

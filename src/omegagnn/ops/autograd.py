@@ -19,9 +19,9 @@ from omegagnn.ops.registry import kernels
 
 
 def _into_runs(size: int, tensor: Tensor, dim: int | None) -> Tensor:
-    """Fold a vmap dimension of `size` into the leading run axis: ``[R, ...]`` → ``[size · R, ...]``."""
+    """Fold a vmap dimension of `size` into the leading run axis: ``[R, ...]`` → ``[size · R, ...]``, as kernels read it."""
     moved = tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-    return moved.reshape(size * moved.size(1), *moved.shape[2:])
+    return moved.reshape(size * moved.size(1), *moved.shape[2:]).contiguous()
 
 
 def _out_of_runs(size: int, tensor: Tensor) -> Tensor:
@@ -83,9 +83,7 @@ class Propagate(Function):
     def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, *graph: Any) -> tuple[Tensor, int]:
         _refuse_batched("the graph", *in_dims[2:])
         size = info.batch_size
-        folded = Propagate.apply(
-            _into_runs(size, x, in_dims[0]).contiguous(), _into_runs(size, omega, in_dims[1]), *graph
-        )
+        folded = Propagate.apply(_into_runs(size, x, in_dims[0]), _into_runs(size, omega, in_dims[1]), *graph)
         return _out_of_runs(size, folded), 0
 
 
@@ -115,7 +113,7 @@ class PropagateBackward(Function):
         info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, grad: Tensor, *rest: Any
     ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
         size = info.batch_size
-        folded = [_into_runs(size, arg, dim).contiguous() for arg, dim in zip((x, omega, grad), in_dims, strict=False)]
+        folded = [_into_runs(size, arg, dim) for arg, dim in zip((x, omega, grad), in_dims, strict=False)]
         grad_x, grad_omega = PropagateBackward.apply(*folded, *rest)
         return (_out_of_runs(size, grad_x), _out_of_runs(size, grad_omega)), (0, 0)
 
@@ -239,7 +237,7 @@ def _vmap_attention(
 ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     _refuse_batched("the graph", *in_dims[tensors + 3 :])
     size = info.batch_size
-    folded = [_into_runs(size, arg, dim).contiguous() for arg, dim in zip(args[:tensors], in_dims, strict=False)]
+    folded = [_into_runs(size, arg, dim) for arg, dim in zip(args[:tensors], in_dims, strict=False)]
     outputs = function.apply(*folded, *args[tensors:])
     return tuple(_out_of_runs(size, output) for output in outputs), (0,) * len(outputs)
 
@@ -293,7 +291,7 @@ class SparseLinear(Function):
         _refuse_batched("the sparse features", in_dims[0], *in_dims[4:])
         size = info.batch_size
         weight, key = _into_runs(size, weight, in_dims[1]), _into_runs(size, key, in_dims[2])
-        return _out_of_runs(size, SparseLinear.apply(value, weight.contiguous(), key, p, *matrix)), 0
+        return _out_of_runs(size, SparseLinear.apply(value, weight, key, p, *matrix)), 0
 
 
 @positional
@@ -336,7 +334,29 @@ class SparseLinearBackward(Function):
         _refuse_batched("the sparse features", in_dims[0], *in_dims[4:])
         size = info.batch_size
         grad, key = _into_runs(size, grad, in_dims[1]), _into_runs(size, key, in_dims[2])
-        return _out_of_runs(size, SparseLinearBackward.apply(value, grad.contiguous(), key, p, *matrix)), 0
+        return _out_of_runs(size, SparseLinearBackward.apply(value, grad, key, p, *matrix)), 0
+
+
+@positional
+class ProductGradients(Function):
+    """Both gradients of ``x W`` at once, where they need no gradient themselves; see `ops.reference.product_gradients`."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+        return kernels.product_gradients(x, weight, grad)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        """Keep nothing."""
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor
+    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+        size = info.batch_size
+        folded = [_into_runs(size, tensor, dim) for tensor, dim in zip(tensors, in_dims, strict=True)]
+        grad_x, grad_weight = ProductGradients.apply(*folded)
+        return (_out_of_runs(size, grad_x), _out_of_runs(size, grad_weight)), (0, 0)
 
 
 @positional

@@ -23,7 +23,7 @@ import torch
 from numba.core import event
 from torch import Tensor
 
-from omegagnn.ops import cpu_attention, cpu_elements, cpu_kernels
+from omegagnn.ops import cpu_attention, cpu_elements, cpu_kernels, reference
 from omegagnn.ops.cpu_kernels import CHUNK
 from omegagnn.ops.random import drop_threshold
 
@@ -31,6 +31,8 @@ _LIKE = {torch.float32: np.float32(0), torch.float64: np.float64(0), torch.int32
 
 DTYPES = frozenset({torch.float32, torch.float64})
 """What the compiled kernels compute in; other dtypes go to the reference."""
+
+product_gradients = reference.product_gradients
 
 COMPILE_SECONDS = 5
 """About what it takes to compile the kernels of a training step once, on one ordinary core."""

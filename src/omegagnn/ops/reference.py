@@ -183,6 +183,11 @@ def attention_backward(
     return grad_x.to(x.dtype), (signal.mT @ grad_scores).to(maps.dtype), grad_omega.to(omega.dtype)
 
 
+def product_gradients(x: Tensor, weight: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradients of ``x W`` for x and W, ``[R, n, c]`` and ``[R, c, d]``: ``g Wᵀ`` and ``xᵀ g``."""
+    return grad @ weight.mT, x.mT @ grad
+
+
 def draw_key(seeds: Tensor, step: Tensor, place: int) -> Tensor:
     """Return the two words of each run, ``[R, 2]``, for seeds ``[R]`` (int64), a step (int64, one number) and a place."""
     low, high = seeds & MASK, (seeds >> 32) & MASK

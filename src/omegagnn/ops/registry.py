@@ -149,6 +149,7 @@ _define(
     6,
     _fake_sparse_linear_backward,
 )
+_define("product_gradients(Tensor x, Tensor weight, Tensor grad) -> (Tensor, Tensor)", 0, _like_each(0, 1))
 _define("dropout(Tensor x, float p, Tensor key) -> Tensor", 0, _like(0))
 _define("draw_key(Tensor seeds, Tensor step, int place) -> Tensor", 0, _fake_draw_key)
 

@@ -43,11 +43,12 @@ def bytes_per_run(config: RunConfig, task: TrainingTask) -> int:
     return size * (6 * state + activations + dense_input)
 
 
-def runs_at_once(config: RunConfig, task: TrainingTask, runs: int, device: torch.device) -> int:
-    """Return how many runs fit at once; tasks whose runs have batches of their own train one after another."""
-    if task.dataset.task != "node":
+def runs_at_once(config: RunConfig, task: TrainingTask, runs: int, device: torch.device, processes: int = 1) -> int:
+    """Return how many runs fit at once in each of the processes of a machine; runs with steps of their own go one by one."""
+    if task.own_steps:
         return 1
-    return max(1, min(runs, int(SHARE * free_bytes(device)) // max(1, bytes_per_run(config, task))))
+    free = free_bytes(device) // (processes if device.type == "cpu" else 1)
+    return max(1, min(runs, int(SHARE * free) // max(1, bytes_per_run(config, task))))
 
 
 def explain_out_of_memory(config: RunConfig, task: TrainingTask, at_once: int, device: torch.device) -> OmegaError:

@@ -26,8 +26,9 @@ from omegagnn.training.build import build_net, omega_net
 from omegagnn.training.checkpoint import read_rows
 from omegagnn.training.config import RunConfig, parse_config
 from omegagnn.training.environment import one_thread_where_it_wins
+from omegagnn.training.sampled import configured_task
 from omegagnn.training.signature import Signature
-from omegagnn.training.tasks import TrainingTask, make_task
+from omegagnn.training.tasks import TrainingTask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -219,7 +220,7 @@ class Predictor:
     def working(self, dataset: Dataset, device: torch.device) -> Iterator[TrainingTask]:
         """Yield a data set prepared as the run prepared its own, under the arithmetic and the threads of its training."""
         training = self.config.training
-        task = make_task(dataset, self.config.data, [], DTYPES[training.precision], training.batch_size).to(device)
+        task = configured_task(dataset, self.config, []).to(device)
         with torch.no_grad(), one_thread_where_it_wins(device), arithmetic(training.precision, device):
             yield task
 
@@ -240,4 +241,5 @@ class Predictor:
             task.logits(net, task.operator(net))
         finally:
             hook.remove()
-        return seen[-1].reshape(seen[-1].size(0), -1).to(task.dtype)
+        whole = torch.cat(seen)  # layer by layer the closing map is called for a piece of the nodes at a time
+        return whole.reshape(whole.size(0), -1).to(task.dtype)
