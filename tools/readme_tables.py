@@ -27,26 +27,24 @@ def depth() -> str:
 
 
 def speed() -> str:
-    """Return the time of ours beside the quickest peer that was measured, case by case, for each machine."""
-    lines = [["what", "ours ms", "quickest peer", "its ms", "ratio"], ["---", "---:", "---", "---:", "---:"]]
-    machines = []
-    for name in BENCHES:
-        if not (REPOSITORY / "benchmarks" / name).is_file():
-            continue
-        found = _read(f"benchmarks/{name}")
-        environment = found["environment"]
-        device = _device(environment)
-        versions = environment["versions"]
-        machines.append(
-            f"{device}: torch {versions['torch']}, PyTorch Geometric {versions['torch_geometric']} "
-            f"([all cases and peers](benchmarks/{name}))"
-        )
-        cases = [case for case in found["cases"] if case.get("peer_ms") and not case["peer"].startswith("ours")]
-        for title in dict.fromkeys(case["name"] for case in cases):
-            best = min((case for case in cases if case["name"] == title), key=lambda case: case["peer_ms"])
-            cells = [f"{device}, {title}", _ms(best["ours_ms"]), best["peer"], _ms(best["peer_ms"])]
-            lines.append([*cells, f"{best['peer_ms'] / best['ours_ms']:.1f}"])
-    return _table(lines) + "\n\n" + "; ".join(machines) + "."
+    """Return, for each machine, the time of ours beside the quickest peer that was measured, case by case."""
+    return "\n\n".join(_speed_on(name) for name in BENCHES if (REPOSITORY / "benchmarks" / name).is_file())
+
+
+def _speed_on(name: str) -> str:
+    found = _read(f"benchmarks/{name}")
+    versions = found["environment"]["versions"]
+    about = f"torch {versions['torch']}, PyTorch Geometric {versions['torch_geometric']}"
+    lines = [
+        [_device(found["environment"]), "ours ms", "quickest peer", "its ms", "ratio"],
+        ["---", "---:", "---", "---:", "---:"],
+    ]
+    cases = [case for case in found["cases"] if case.get("peer_ms") and not case["peer"].startswith("ours")]
+    for title in dict.fromkeys(case["name"] for case in cases):
+        best = min((case for case in cases if case["name"] == title), key=lambda case: case["peer_ms"])
+        ratio = best["peer_ms"] / best["ours_ms"]
+        lines.append([title, _ms(best["ours_ms"]), best["peer"], _ms(best["peer_ms"]), f"{ratio:.1f}"])
+    return f"{_table(lines)}\n\n{about}; [all cases and peers](benchmarks/{name})."
 
 
 def _device(environment: dict[str, Any]) -> str:

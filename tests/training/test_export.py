@@ -37,7 +37,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "half": {"training__precision": "bfloat16"},
     "fixed": {"model__omega": 0.5},
 }
-QUICK = {("gcn", ".pt2"), ("gcn", ".onnx"), ("gat", ".onnx"), ("rich", ".pt2"), ("double", ".pt2")}
+QUICK = {("gcn", ".pt2"), ("gat", ".onnx")}
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_a_program_gives_the_outputs_of_the_network(
     [
         ("graph", ".onnx"),
         pytest.param("graph", ".pt2", marks=SLOW),
-        ("inductive", ".pt2"),
+        pytest.param("inductive", ".pt2", marks=SLOW),
         pytest.param("inductive", ".onnx", marks=SLOW),
     ],
 )
@@ -133,7 +133,7 @@ print(labels)
 """
 
 
-@pytest.mark.parametrize("name", ["m.pt2", "m.onnx"])
+@pytest.mark.parametrize("name", [pytest.param("m.pt2", marks=SLOW), "m.onnx"])
 def test_a_program_runs_without_this_package(name: str, trained: Callable[..., Predictor], tmp_path: Path) -> None:
     dataset = node_dataset()
     predictor = trained(dataset)

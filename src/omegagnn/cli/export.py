@@ -131,6 +131,7 @@ def _write_folder(out: Path, predictor: Predictor, result: Result | None, data_r
 def _write_program(out: Path, predictor: Predictor, member: int, dataset: Dataset | None) -> dict[str, Any]:
     from omegagnn.training.export import export_member
 
+    note(f"tracing member {member} and comparing it; a deep network takes minutes")
     made = export_member(predictor, out, member, dataset)
     return {
         "out": str(out),

@@ -272,6 +272,8 @@ def add_pool(f: Tensor, batch: Tensor | None, num_graphs: int | None = None) -> 
         )
     if num_graphs is None:
         num_graphs = int(batch.max()) + 1 if batch.numel() else 0
+    if torch.compiler.is_exporting():  # other runtimes have no stable sort, and need no gradient
+        return f.new_zeros(num_graphs, *f.shape[1:]).index_add(0, batch, f)
     members = SparseFeatures.membership(batch, num_graphs)  # no atomics: the same bits every time, on a GPU too
     return sparse_linear(members, f.transpose(0, 1) if f.dim() == 3 else f)
 

@@ -124,8 +124,8 @@ def export_member(predictor: Predictor, path: Path, member: int, dataset: Datase
     ]
     program = Program(net, is_operator=bool(made[0][1].is_operator)).eval()
     facts = _facts(predictor, member, made[0][0])
-    with _quiet():
-        traced = _traced(program, made[0][0], kind)
+    with _quiet(), _explained(net, kind):
+        traced = _traced(program, made[0][0])
         content = _to_onnx(traced, made[0][0], facts) if kind == "ONNX" else _to_pt2(traced, facts)
         run = _runner(content, kind)
     differences = {}
@@ -202,20 +202,29 @@ def _repeated(values: Tensor, repeats: Tensor, dim: int | None = None, *, output
     return values[starts.index_add(0, repeats.cumsum(0), torch.ones_like(repeats))[:-1].cumsum(0)]
 
 
-def _traced(program: Program, inputs: Inputs, kind: str) -> torch.export.ExportedProgram:
+def _traced(program: Program, inputs: Inputs) -> torch.export.ExportedProgram:
     meaning = {
         kernels.propagate.default: reference.propagate,
         kernels.attention.default: reference.attention,
         torch.ops.aten.repeat_interleave.self_Tensor: _repeated,
     }
+    with torch.no_grad():
+        traced = torch.export.export(program, (), inputs, dynamic_shapes=_shapes(inputs))
+        return traced.run_decompositions(meaning)
+
+
+@contextmanager
+def _explained(net: nn.Module, kind: str) -> Iterator[None]:
+    """Turn what an exporter says of a network that it cannot take into one sentence."""
     try:
-        with torch.no_grad():
-            traced = torch.export.export(program, (), inputs, dynamic_shapes=_shapes(inputs))
-            return traced.run_decompositions(meaning)
+        yield
+    except OmegaError:
+        raise
     except Exception as error:
         first = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
-        name = type(program.net).__name__
-        raise OmegaError(f"{name} cannot be exported to {kind} ({first}): save it as a folder instead.") from error
+        raise OmegaError(
+            f"{type(net).__name__} cannot be exported to {kind} ({first}): save it as a folder instead."
+        ) from error
 
 
 def _to_pt2(traced: torch.export.ExportedProgram, facts: dict[str, Any]) -> bytes:
