@@ -206,6 +206,7 @@ def _traced(program: Program, inputs: Inputs, kind: str) -> torch.export.Exporte
     meaning = {
         kernels.propagate.default: reference.propagate,
         kernels.attention.default: reference.attention,
+        kernels.linear.default: reference.linear,
         torch.ops.aten.repeat_interleave.self_Tensor: _repeated,
     }
     try:
