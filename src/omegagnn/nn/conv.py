@@ -168,7 +168,8 @@ class OmegaGCNConv(OmegaConv):
         """
         operator = self.operator(as_graph(edge_index, x.size(0), edge_weight))
         x = with_runs(x, self.runs)
-        if rows is None and has_own("layer", x):
+        # (One kernel for both, but not for a compiler, which would take what is kept for the backward pass for a fixed size.)
+        if rows is None and not torch.compiler.is_compiling() and has_own("layer", x):
             return add_bias(omega_layer(x, operator, self.omega, self.weight, relu=relu), self.bias)
         z = omega_propagate(x, operator, self.omega, relu=relu)
         return add_bias(run_matmul(z if rows is None else z[rows], self.weight), self.bias)
