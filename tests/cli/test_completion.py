@@ -82,6 +82,8 @@ def test_verbs_options_and_names_are_completed(
     assert ask("reproduce", "re") == ["report"]  # type: ignore[operator]
     assert ask("train", "--resume", "la") == ["last"]  # type: ignore[operator]
     assert ask("diagnose", runs[0]) == [runs[0]]  # type: ignore[operator]
+    assert ask("export", runs[0]) == [runs[0]]  # type: ignore[operator]
+    assert ask("export", "last", "--graph", "citeseer") == ["citeseer"]  # type: ignore[operator]
     assert ask("predict", "last", "--graph", "citeseer") == ["citeseer"]  # type: ignore[operator]
 
 

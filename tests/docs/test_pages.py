@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,13 @@ def test_the_table_of_depth_in_the_readme_is_the_measured_one() -> None:
     for row_name in dict.fromkeys(row["row"] for row in rows):
         own = [f"{row['test']['mean']:.1f}" for row in rows if row["row"] == row_name]
         assert f"| {row_name} | {' | '.join(own)} |" in readme
+
+
+def test_the_tables_of_the_readme_are_written_from_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(REPOSITORY / "tools")
+    with_tables = import_module("readme_tables").with_tables
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert readme == with_tables(readme), "run python tools/readme_tables.py"
+    assert with_tables(readme.replace("| ωGCN", "| better")) == readme
+    with pytest.raises(SystemExit, match="one place for the table 'speed'"):
+        with_tables(readme.replace("<!-- speed:", "<!--"))

@@ -62,6 +62,13 @@ def run_names(ctx: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
+def run_and_study_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the newest runs and all studies whose names go on from what was typed."""
+    folder = Path(ctx.params.get("runs_dir") or os.environ.get("OMEGAGNN_RUNS") or "runs")
+    studies = sorted(path.name for path in folder.glob("studies/*") if path.name.startswith(incomplete))
+    return [*run_names(ctx, incomplete), *studies]
+
+
 def _newest_runs(folder: Path) -> Iterator[str]:
     # Read-only, so that completing a word never makes a journal.
     address = f"{(folder / 'journal.sqlite').absolute().as_uri()}?mode=ro"

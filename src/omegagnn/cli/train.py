@@ -14,6 +14,7 @@ from omegagnn.errors import InterruptedRun, WrongUse
 
 if TYPE_CHECKING:
     from omegagnn.training.config import RunConfig
+    from omegagnn.training.distributed import Team
     from omegagnn.training.engine import Plan, Trainer
     from omegagnn.training.fit import Result
     from omegagnn.training.journal import Journal
@@ -84,18 +85,12 @@ def train(
     Without any argument: ωGCN with 2 layers on the embedded CiteSeer, 10 seeds, no network needed.
 
     Settings lie over each other, the later wins: defaults, --preset, --config, the other options, --set.
-    """
-    from omegagnn.training.engine import Trainer
-    from omegagnn.training.environment import choose_device
-    from omegagnn.training.fit import runs_folder
-    from omegagnn.training.journal import Journal
 
-    options: dict[str, Any] = {
-        "device": choose_device(device),
-        "at_once": runs_at_once,
-        "progress": _progress(),
-        "checkpoint_seconds": checkpoint_seconds,
-    }
+    Under torchrun (torchrun -m omegagnn train ...) the runs are dealt to the processes, or with training.shards the steps.
+    """
+    from omegagnn.training.distributed import joined_team
+    from omegagnn.training.fit import runs_folder
+
     named: dict[str, Any] = {
         "data.split": split,
         "model.name": model,
@@ -106,16 +101,25 @@ def train(
     values = {key: value for key, value in named.items() if value is not None}
     if resume is not None:
         _refuse_settings_of_a_resumed_run(dataset, preset, config, seeds, settings, values)
-        journal = Journal(runs_folder(runs_dir), create=False)
-        trainer, chosen = _resumed(resume, journal, data_root, options)
-    else:
-        chosen = _read_preset(preset)
-        settled = _settled(dataset, chosen, config, values, settings or [])
-        seeds = seeds or (DEFAULT_SEEDS if chosen is None else chosen.runs_per_split)
-        plan = _planned(settled, data_root, seeds, splits, protocol, chosen)
-        trainer = Trainer.start(plan, Journal(runs_folder(runs_dir)), **options)
     places = {"--device": device, "--data-root": data_root, "--runs-dir": runs_dir}
-    _train(trainer, chosen, places, report, as_json)
+    with joined_team(device) as team:
+        options: dict[str, Any] = {
+            "device": team.device,
+            "at_once": runs_at_once,
+            "progress": _progress(team),
+            "checkpoint_seconds": checkpoint_seconds,
+            "team": team,
+        }
+        if resume is not None:
+            journal = team.opened(runs_folder(runs_dir), create=False)
+            trainer, chosen = _resumed(resume, journal, data_root, options)
+        else:
+            chosen = _read_preset(preset)
+            settled = _settled(dataset, chosen, config, values, settings or [])
+            seeds = seeds or (DEFAULT_SEEDS if chosen is None else chosen.runs_per_split)
+            plan = _planned(settled, data_root, seeds, splits, protocol, chosen)
+            trainer = _started(plan, team.opened(runs_folder(runs_dir)), options)
+        _train(trainer, chosen, places, report, as_json)
 
 
 def _train(
@@ -124,15 +128,20 @@ def _train(
     from omegagnn.cli.training_summary import show_summary
     from omegagnn.training.fit import Result
     from omegagnn.training.repeat import place_words
+    from omegagnn.training.restarts import forget
 
-    for warning in trainer.plan.dataset.warnings:
-        note(f"warning: {warning}")
     run = trainer.run_name
+    if trainer.team.leads:
+        for warning in trainer.plan.dataset.warnings:
+            note(f"warning: {warning}")
     try:
         trainer.train()
     except InterruptedRun as stop:
         # The command that goes on must name the same places.
-        raise InterruptedRun(str(stop).replace(f"{run}`", f"{run}{place_words(places)}`")) from None
+        raise type(stop)(str(stop).replace(f"{run}`", f"{run}{place_words(places)}`")) from None
+    if not trainer.team.leads:
+        return
+    forget(trainer.journal.folder)
     result = Result(trainer.journal, run)
     page = _write_page(result, places["--data-root"]) if report else None
     if as_json:
@@ -193,10 +202,24 @@ def _resumed(
     from omegagnn.training.engine import Trainer
     from omegagnn.training.repeat import preset_of
 
-    row = journal.run(run)
+    row = journal.run(options["team"].told(lambda: journal.run(run)["run"]))
     config = parse_config(json.loads(row["config"]))
     data = load(config.data.name, split=config.data.split, root=data_root)
     return Trainer.resume(row["run"], journal, data, **options), preset_of(row)
+
+
+def _started(plan: Plan, journal: Journal, options: dict[str, Any]) -> Trainer:
+    """Return the trainer of a new run, or of the one that this job had begun before torchrun restarted it."""
+    from omegagnn.training.engine import Trainer
+    from omegagnn.training.restarts import begun_before, remember
+
+    before = options["team"].told(lambda: begun_before(plan, journal))
+    if before is not None:
+        return Trainer.resume(before, journal, plan.dataset, **options)
+    trainer = Trainer.start(plan, journal, **options)
+    if trainer.team.leads:
+        remember(journal.folder, trainer.run_name)
+    return trainer
 
 
 def _number_or_name(omega: str | None) -> str | float | None:
@@ -208,10 +231,12 @@ def _number_or_name(omega: str | None) -> str | float | None:
         return omega
 
 
-def _progress() -> Any:
+def _progress(team: Team | None = None) -> Any:
     """Return a listener: a bar with loss, accuracy, ω and time left on a terminal, a line now and then elsewhere."""
     import sys
 
     from omegagnn.cli.training_progress import BarProgress, LineProgress
 
+    if team is not None and not team.leads:
+        return None
     return BarProgress() if sys.stderr.isatty() else LineProgress()

@@ -4,15 +4,16 @@ The layout (format version 1): ``header`` is JSON in bytes with the strings and 
 ``rowptr``, ``col`` and, where it has weights, ``weight``; the features are ``features`` or, where they are sparse,
 ``features_rowptr``, ``features_col`` and ``features_value``; all splits lie one after the other in ``split_index`` with
 their lengths (train, val, test) in ``split_sizes``.
+
+Large dense features are not read into memory but mapped: they are read from the file where they are used.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+import struct
+import zipfile
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,35 +24,26 @@ from torch import Tensor
 
 from omegagnn.data.dataset import Dataset, Split, Task
 from omegagnn.data.readers.edges import torch_csr
-from omegagnn.data.readers.npz import read_npz, require
+from omegagnn.data.readers.npz import as_tensor, mapped_array, read_npz, require, write_npz
 from omegagnn.errors import DataError
+from omegagnn.files import replacing
 from omegagnn.graph import Graph
 
 FORMAT = "omegagnn-dataset"
 VERSION = 1
+MAPPED_BYTES = 2**26
 
 Arrays = dict[str, npt.NDArray[Any]]
-
-
-@contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; move it there when the block ends well, remove it when it does not."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
-    try:
-        yield part
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def save_dataset(dataset: Dataset, path: str | Path, compress: bool = False) -> None:
     """Write a data set with all its fields to one npz file, atomically; equal data sets give equal bytes."""
     arrays = _to_arrays(dataset)
-    save = np.savez_compressed if compress else np.savez
     with replacing(path) as part, part.open("wb") as stream:
-        save(stream, allow_pickle=False, **arrays)
+        if compress:
+            np.savez_compressed(stream, allow_pickle=False, **arrays)
+        else:
+            write_npz(stream, arrays)
         stream.flush()
         os.fsync(stream.fileno())
 
@@ -59,7 +51,8 @@ def save_dataset(dataset: Dataset, path: str | Path, compress: bool = False) -> 
 def load_dataset(path: str | Path) -> Dataset:
     """Read what `save_dataset` wrote; anything else, or less, is a `DataError` that names the file."""
     label = str(path)
-    arrays = read_npz(path)
+    mapped = _mapped_features(Path(path))
+    arrays = read_npz(path, leave=mapped) | mapped
     header = _read_header(arrays, label)
     try:
         return _from_arrays(header, arrays, label)
@@ -67,6 +60,24 @@ def load_dataset(path: str | Path) -> Dataset:
         raise
     except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
         raise _damaged(label, str(error)) from error
+
+
+def _mapped_features(path: Path) -> Arrays:
+    """Return dense features that are too large to be copied for nothing, as a map of the file; else nothing."""
+    try:
+        features = mapped_array(path, "features")
+    except (
+        OSError,
+        zipfile.BadZipFile,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+        struct.error,
+        EOFError,
+        SyntaxError,
+    ):
+        return {}  # no such file or a damaged one, which the reader of the whole tells
+    return {} if features is None or features.nbytes < MAPPED_BYTES else {"features": features}
 
 
 def _to_arrays(dataset: Dataset) -> Arrays:
@@ -160,7 +171,7 @@ def _read_graph(header: dict[str, Any], arrays: Arrays, label: str) -> Graph:
 
 def _read_features(header: dict[str, Any], arrays: Arrays, label: str) -> Tensor:
     if "features" in arrays:
-        return torch.from_numpy(arrays["features"])
+        return as_tensor(arrays["features"])
     require(arrays, ("features_rowptr", "features_col", "features_value"), label)
     rowptr, col, value = (torch.from_numpy(arrays[f"features_{part}"]) for part in ("rowptr", "col", "value"))
     rows, columns = (int(size) for size in header["features_shape"])

@@ -12,8 +12,8 @@ from omegagnn.graph import Graph, as_graph
 from omegagnn.nn.init import fresh_key, glorot_, identity_
 from omegagnn.nn.linear import LazyChannels
 from omegagnn.nn.omega import OmegaScope, OmegaWeight, make_omega
-from omegagnn.nn.runs import add_bias, batched_matmul, num_runs, run_matmul, with_runs
-from omegagnn.ops import Draws, attention_propagate, omega_propagate
+from omegagnn.nn.runs import add_bias, batched_matmul, has_own, num_runs, run_matmul, with_runs
+from omegagnn.ops import Draws, attention_propagate, omega_layer, omega_propagate
 
 Init = Literal["identity", "glorot"]
 
@@ -154,12 +154,24 @@ class OmegaGCNConv(OmegaConv):
         return graph.gcn_norm(self.add_self_loops, self.weight.dtype) if self.normalize else graph.as_operator()
 
     def forward(
-        self, x: Tensor, edge_index: Graph | Tensor, edge_weight: Tensor | None = None, *, relu: bool = False
+        self,
+        x: Tensor,
+        edge_index: Graph | Tensor,
+        edge_weight: Tensor | None = None,
+        *,
+        relu: bool = False,
+        rows: Tensor | None = None,
     ) -> Tensor:
-        """Return ``(x − ω (x − S x)) K``; with `relu` ReLU(x) stands for x, at no cost of its own."""
+        """Return ``(x − ω (x − S x)) K``; with `relu` ReLU(x) stands for x, at no cost of its own.
+
+        With `rows` only those nodes are multiplied with K and returned: the others were needed as their neighbours.
+        """
         operator = self.operator(as_graph(edge_index, x.size(0), edge_weight))
         x = with_runs(x, self.runs)
-        return add_bias(run_matmul(omega_propagate(x, operator, self.omega, relu=relu), self.weight), self.bias)
+        if rows is None and has_own("layer", x):
+            return add_bias(omega_layer(x, operator, self.omega, self.weight, relu=relu), self.bias)
+        z = omega_propagate(x, operator, self.omega, relu=relu)
+        return add_bias(run_matmul(z if rows is None else z[rows], self.weight), self.bias)
 
 
 class OmegaGATConv(OmegaConv):
@@ -278,10 +290,12 @@ class OmegaGATConv(OmegaConv):
         *,
         key: Tensor | None = None,
         relu: bool = False,
+        rows: Tensor | None = None,
     ) -> Tensor:
         """Return ``(x − ω (x − Ŝ x)) K``; with `relu` ReLU(x) stands for x, at no cost of its own.
 
-        `key` is the randomness of attention dropout (else torch's generator).
+        `key` is the randomness of attention dropout (else torch's generator). With `rows` only those nodes are multiplied with
+        K and returned: the others were needed as their neighbours.
         """
         if edge_weight is not None:
             raise ValueError("OmegaGATConv takes no edge_weight: attention weighs the edges; use OmegaGCNConv instead.")
@@ -291,7 +305,7 @@ class OmegaGATConv(OmegaConv):
         if p > 0 and key is None:
             key = Draws.from_torch(num_runs(x), x.device).key(0)
         z = attention_propagate(x, self.maps(), graph, self.omega, self.negative_slope, p, key, relu=relu)
-        return add_bias(run_matmul(z, self.weight), self.bias)
+        return add_bias(run_matmul(z if rows is None else z[rows], self.weight), self.bias)
 
     def extra_repr(self) -> str:
         """Describe the sizes."""

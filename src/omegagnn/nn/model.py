@@ -14,8 +14,9 @@ from omegagnn.nn.groups import Grouped, GroupName
 from omegagnn.nn.linear import Map
 from omegagnn.nn.norm import Norm, NormName
 from omegagnn.nn.omega import OmegaScope, OmegaWeight
+from omegagnn.nn.pretrained import Pretrained
 from omegagnn.nn.runs import node_sum
-from omegagnn.ops import Draws, SparseFeatures, dropout
+from omegagnn.ops import Draws, SparseFeatures, dropout, sparse_linear
 
 Conv = Literal["gcn", "gat"]
 Task = Literal["node", "graph"]
@@ -27,7 +28,7 @@ INPUT, LAYER, ATTENTION, OUTPUT, START = range(5)
 INITIAL_STEP = -1  # parameters are drawn at a step that training never reaches
 
 
-class OmegaNet(Grouped):
+class OmegaNet(Grouped, Pretrained):
     r"""A deep network of ωGNN layers: 1×1 opening, L layers :math:`σ((I - Ω(I - S)) f K)`, 1×1 closing.
 
     *Nodes* (paper, table "node classification"): dropout → 1×1 → ReLU → L × {layer, ReLU} → dropout → 1×1, no biases.
@@ -88,7 +89,9 @@ class OmegaNet(Grouped):
         bias: bool = False,
     ) -> None:
         """Make the network; see the class."""
+        settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         super().__init__()
+        self.settings = settings
         _check("conv", conv, ("gcn", "gat"))
         _check("task", task, ("node", "graph"))
         _check("variant", variant, ("paper", "authors"))
@@ -200,22 +203,38 @@ class OmegaNet(Grouped):
         return torch.relu(f) if relu else f
 
     def _layer(
-        self, layer: int, conv: nn.Module, f: Tensor, relu: bool, first: Tensor, graph: Graph, draws: Draws | None
+        self,
+        layer: int,
+        conv: nn.Module,
+        f: Tensor,
+        relu: bool,
+        first: Tensor,
+        graph: Graph,
+        draws: Draws | None,
+        rows: Tensor | None = None,
     ) -> Tensor:
-        """Return what the layer makes of f (of σ(f) where `relu` says so), before the σ behind it."""
+        """Return what the layer makes of f (of σ(f) where `relu` says so), before the σ behind it, for `rows` (else all)."""
+        options: dict[str, Any] = {"relu": relu} if rows is None else {"relu": relu, "rows": rows}
         if isinstance(conv, OmegaGATConv):
-            _, key = self._random(conv.dropout, ATTENTION + PLACES * layer, draws)
-            out = conv(f, graph, key=key, relu=relu)
-        else:
-            out = conv(f, graph, relu=relu)
+            _, options["key"] = self._random(conv.dropout, ATTENTION + PLACES * layer, draws)
+        out = conv(f, graph, **options)
         if self.residual is not None:
-            out = out + (f if self.residual == "previous" else 0.1 * first)
+            kept = f if self.residual == "previous" else 0.1 * first
+            out = out + (kept if rows is None else kept[rows])
         if self.task == "graph":
             out = out if self.variant == "authors" else self._activate(out)
             out = self.norms[layer](out)
             out = self._activate(out) if self.variant == "authors" else out
             return self.maps[layer](out)
         return self.norms[layer](out) if len(self.norms) else out
+
+    def behind_layer(self, layer: int, f: Tensor, first: Tensor, graph: Graph, rows: Tensor) -> Tensor:
+        """Return the features of the nodes `rows` behind a layer of a node task, from those in front of it, as evaluated.
+
+        `f` and `first` (what entered the first layer) are behind their σ, and so is the result. `graph` is as `operator` returns
+        it and need hold the entries of `rows` only.
+        """
+        return self._activate(self._layer(layer, self.convs[layer], f, False, first, graph, None, rows))
 
     def _activate(self, f: Tensor) -> Tensor:
         return torch.relu(f) if self.activation == "relu" else f
@@ -253,7 +272,8 @@ def add_pool(f: Tensor, batch: Tensor | None, num_graphs: int | None = None) -> 
         )
     if num_graphs is None:
         num_graphs = int(batch.max()) + 1 if batch.numel() else 0
-    return f.new_zeros(num_graphs, *f.shape[1:]).index_add(0, batch, f)
+    members = SparseFeatures.membership(batch, num_graphs)  # no atomics: the same bits every time, on a GPU too
+    return sparse_linear(members, f.transpose(0, 1) if f.dim() == 3 else f)
 
 
 def _check(name: str, value: object, choices: tuple[object, ...]) -> None:

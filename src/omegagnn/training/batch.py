@@ -12,12 +12,13 @@ from omegagnn.nn.groups import Grouped, GroupName
 from omegagnn.training.build import build_net, mean_omega
 from omegagnn.training.captured import CapturedEpochs
 from omegagnn.training.config import RunConfig
+from omegagnn.training.distributed import ALONE, Team
 from omegagnn.training.optim import RunAdam
 from omegagnn.training.records import EpochRecord
+from omegagnn.training.shards import add_up
 from omegagnn.training.standing import KEPT, Standing
-from omegagnn.training.tasks import NodeTask, TrainingTask
+from omegagnn.training.tasks import DTYPES, NodeTask, Step, TrainingTask
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64, "tf32": torch.float32, "bfloat16": torch.float32}
 RATES: dict[GroupName, tuple[str, str]] = {
     "gnn": ("lr_gnn", "wd_gnn"),
     "oc": ("lr_oc", "wd_oc"),
@@ -42,6 +43,7 @@ class RunBatch:
 
     `members` are their numbers within the whole run; `settings` replace training values (rates, decays) member by member.
     `captured` says whether epochs are replayed from a CUDA graph: by default wherever task and network allow it.
+    `team` shares the steps of the runs, where they come in shards.
     `exploring` lets a run whose loss is not finite end alone, where it would otherwise end them all with an error.
     """
 
@@ -55,8 +57,10 @@ class RunBatch:
         device: torch.device,
         captured: bool | None = None,
         exploring: bool = False,
+        team: Team = ALONE,
     ) -> None:
         """Start all runs from their seeds."""
+        self.team = team
         self.config, self.task, self.device, self.exploring = config, task, device, exploring
         self.members, self.settings = members, settings
         self.seeds = seeds.to(device)
@@ -118,17 +122,26 @@ class RunBatch:
         """Train and measure, leaving nothing to the host; return loss and score of each part of each run, ``[R, 3, 2]``."""
         with arithmetic(self.config.training.precision, self.device):
             self.train_steps(epoch, factor)
-            measured = self.task.evaluate(self.net, self.operator)
+            measured = self._measure()
         self.standing.note(measured, epoch, self.config.training)
         return measured
 
+    def _measure(self) -> Tensor:
+        if self.team.size == 1:
+            return self.task.evaluate(self.net, self.operator)
+        return self.team.measured(lambda: self.task.evaluate(self.net, self.operator), self.metrics.to(self.device))
+
     def train_steps(self, epoch: int | Tensor, factor: float | Tensor = 1.0) -> None:
         """Take the training steps of an epoch, whose draws `epoch` decides; `factor` is as `RunAdam.step` takes it."""
-        self.task.train_epoch(self.net, self.operator, self.seeds, epoch, lambda losses: self._step(losses, factor))
+        for step in self.task.steps(self.net, self.operator, self.seeds, epoch):
+            self._step(step, factor)
 
-    def _step(self, losses: Tensor, factor: float | Tensor) -> None:
+    def _step(self, step: Step, factor: float | Tensor) -> None:
         self.adam.zero_grad()
-        losses.sum().backward()
+        if len(step) == self.team.size == 1:
+            step[0]().sum().backward()
+        else:
+            add_up(step, self.adam.flat, self.team)
         if self.config.training.clip is not None:
             self.adam.clip_(self.config.training.clip)
         self.adam.step(self.active, factor)

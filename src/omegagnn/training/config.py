@@ -19,6 +19,7 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     ValidationError,
+    field_validator,
 )
 
 from omegagnn.errors import WrongUse
@@ -27,6 +28,9 @@ ROW_NORMALISED = frozenset({"cora", "citeseer", "pubmed"})  # citation bags of w
 
 # What `omegagnn train` does without arguments, chosen on validation accuracy alone: `results/default_job.json`.
 DEFAULT_JOB: dict[str, Any] = {"data.name": "citeseer", "training.lr_oc": 0.08}
+
+# Training values that came later than the first hashes.
+LATER = ("sampler", "batch_nodes", "fan_outs", "shards")
 
 
 class _Part(BaseModel):
@@ -87,11 +91,29 @@ class TrainingConfig(_Part):
         100, description="stop when neither validation loss nor score improved for so long"
     )
     batch_size: PositiveInt = Field(32, description="graphs a step, for tasks of many graphs")
+    sampler: Literal["none", "neighbor", "cluster", "node"] = Field(
+        "none", description="what a step on one graph sees: all of it, neighbourhoods, clusters or random nodes"
+    )
+    batch_nodes: PositiveInt = Field(
+        1024,
+        description="nodes a step of a sampler: training nodes for neighbor, nodes of the part for cluster and node",
+    )
+    fan_outs: tuple[int, ...] = Field(
+        (10,), description="neighbours kept a hop by neighbor, -1 for all; the last number holds for further layers"
+    )
+    shards: PositiveInt = Field(1, description="parts of a step, which the processes of torchrun share")
     schedule: Literal["constant", "step", "cosine"] = Field("constant", description="course of the learning rates")
     schedule_every: PositiveInt = Field(50, description="epochs between two drops of the step schedule")
     schedule_factor: PositiveFloat = Field(0.5, description="factor of each drop of the step schedule")
     clip: PositiveFloat | None = Field(None, description="largest gradient norm of a run")
     precision: Literal["float32", "float64", "tf32", "bfloat16"] = Field("float32", description="arithmetic")
+
+    @field_validator("fan_outs")
+    @classmethod
+    def _check_fan_outs(cls, fan_outs: tuple[int, ...]) -> tuple[int, ...]:
+        if not fan_outs or any(fan_out < 1 and fan_out != -1 for fan_out in fan_outs):
+            raise ValueError("give a list of numbers of at least 1, or -1 for all neighbours")
+        return fan_outs
 
     def rate_factor(self, epoch: int) -> float:
         """Return what the learning rates are multiplied with in an epoch (counted from 1)."""
@@ -119,7 +141,12 @@ class RunConfig(_Part):
 
     def canonical(self) -> dict[str, Any]:
         """Return all values as JSON holds them, without what came later than the first hashes and is at its default."""
-        return self.model_dump(mode="json")
+        tree = self.model_dump(mode="json")
+        defaults = TrainingConfig()
+        for key in LATER:
+            if getattr(self.training, key) == getattr(defaults, key):
+                del tree["training"][key]
+        return tree
 
     def with_values(self, values: dict[str, Any]) -> RunConfig:
         """Return a copy with dotted keys replaced, such as ``{"training.lr_omega": 0.01}``."""
@@ -158,7 +185,9 @@ def parse_config(tree: Any, source: str = "the configuration") -> RunConfig:
         key = ".".join(str(part) for part in fault["loc"] if not str(part).startswith(("literal", "float", "int")))
         if fault["type"] == "extra_forbidden":
             raise WrongUse(f"{source}: {_unknown_key(key)}") from None
-        raise WrongUse(f"{source}: {key} cannot be {fault['input']!r}: {fault['msg'].lower()}.") from None
+        raise WrongUse(
+            f"{source}: {key} cannot be {fault['input']!r}: {fault['msg'].lower().removeprefix('value error, ')}."
+        ) from None
 
 
 def read_config(path: Path) -> RunConfig:

@@ -1,4 +1,4 @@
-"""The trainer: members in chunks that fit, epochs into the journal, checkpoints, resume."""
+"""The trainer: members in chunks that fit, dealt to processes, epochs into the journal, checkpoints, resume."""
 
 from __future__ import annotations
 
@@ -9,58 +9,31 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from omegagnn.data.dataset import Dataset, Split
+from omegagnn.data.dataset import Dataset
 from omegagnn.errors import InterruptedRun, OmegaError, WrongUse
-from omegagnn.training.batch import DTYPES, KEPT, RunBatch
+from omegagnn.files import CONFIG, MODEL, write_bytes
+from omegagnn.training.batch import KEPT, RunBatch
 from omegagnn.training.captured import STRIDE
-from omegagnn.training.checkpoint import read_tensors, sha256, write_bytes, write_tensors
-from omegagnn.training.config import RunConfig, parse_config
+from omegagnn.training.checkpoint import sha256, write_tensors
+from omegagnn.training.config import parse_config
+from omegagnn.training.distributed import ALONE, LostProcess, Team
 from omegagnn.training.environment import describe, one_thread_where_it_wins, peak_mib
-from omegagnn.training.journal import Journal, Member
-from omegagnn.training.memory import explain_out_of_memory, runs_at_once
+from omegagnn.training.journal import Journal, Member, MuteJournal
+from omegagnn.training.memory import explain_out_of_memory, memory_kept, runs_at_once
+from omegagnn.training.plan import Plan
 from omegagnn.training.records import EpochRecord
+from omegagnn.training.run_files import Finished, RunFiles
+from omegagnn.training.sampled import configured_task
 from omegagnn.training.signature import Signature
-from omegagnn.training.tasks import make_task
+from omegagnn.training.tasks import TrainingTask
 
-CHECKPOINT, MODEL, CONFIG = "checkpoint.safetensors", "model.safetensors", "config.json"
 FLUSH_SECONDS, CHECKPOINT_SECONDS = 1.0, 20.0
 STRIDE_SECONDS = 0.2  # how long a GPU may train before it is asked what came of it
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be trained: a configuration and its members, each a seed on a split with settings of its own.
-
-    `exploring` asks for curves only: a member that diverges ends alone, and no weights are written."""
-
-    config: RunConfig
-    dataset: Dataset
-    seeds: Sequence[int]
-    splits: Sequence[Split]
-    settings: Sequence[dict[str, Any]] = ()
-    preset: str | None = None
-    protocol: str = "honest"
-    preset_hash: str | None = None
-    exploring: bool = False
-
-    def __post_init__(self) -> None:
-        """Check that seeds, splits and settings belong together."""
-        if not self.seeds or len(self.seeds) != len(self.splits):
-            raise WrongUse(f"A plan needs a split for each seed, not {len(self.splits)} for {len(self.seeds)}.")
-        if self.settings and len(self.settings) != len(self.seeds):
-            raise WrongUse(
-                f"A plan needs settings for each seed or none, not {len(self.settings)} for {len(self.seeds)}."
-            )
-
-    def settings_of(self, member: int) -> dict[str, Any]:
-        """Return the training values that replace the configuration's for one member."""
-        return self.settings[member] if self.settings else {}
 
 
 @dataclass
@@ -101,23 +74,26 @@ class Trainer:
         at_once: int | None = None,
         progress: Progress | None = None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
+        team: Team = ALONE,
     ) -> None:
         """Take a plan whose run is in the journal already; `start` and `resume` make a trainer."""
-        self.plan, self.journal, self.device, self.run_name = plan, journal, device, run
+        self.plan, self.device, self.run_name, self.team = plan, device, run, team
+        self.shares_steps = team.size > 1 and plan.config.training.shards > 1
+        self.writes = team.leads or not self.shares_steps
+        self.journal = journal if self.writes else MuteJournal(journal.folder, create=False, shared=journal.shared)
         self.folder = journal.folder / run
+        self.files = RunFiles(self.folder)
         self.progress = progress or Progress()
         self.at_once, self.checkpoint_seconds = at_once, checkpoint_seconds
         self.clock = _Clock()
         self._rows: list[tuple[int, int, list[float]]] = []
-        self._finished: dict[str, dict[int, Tensor]] = {}
-        self._next_chunk = 0
+        self._finished: Finished = {}
         self._interrupted = False
-        self._saved: tuple[dict[str, Tensor], dict[str, Any]] | None = None
 
     # ------------------------------------------------------------------------------------------- starting and going on
 
     @classmethod
-    def start(cls, plan: Plan, journal: Journal, device: torch.device, **options: Any) -> Trainer:
+    def start(cls, plan: Plan, journal: Journal, device: torch.device, team: Team = ALONE, **options: Any) -> Trainer:
         """Enter a new run into the journal."""
         config, dataset = plan.config, plan.dataset
         members = [
@@ -136,12 +112,13 @@ class Trainer:
             "environment": json.dumps(describe(device)),
         }
         stem = f"{dataset.name}-{config.model.name}-{config.model.layers}"
-        run = journal.start(stem, fields, members)
-        trainer = cls(plan, journal, device, run, **options)
+        run = team.told(lambda: journal.start(stem, fields, members))
+        trainer = cls(plan, journal, device, run, team=team, **options)
         try:
             trainer._settle_chunks()
         except BaseException:
-            journal.delete(run)  # it never began
+            if team.leads:
+                journal.delete(run)  # it never began
             raise
         return trainer
 
@@ -170,40 +147,51 @@ class Trainer:
         )
         trainer = cls(plan, journal, device, row["run"], **options)
         trainer._settle_chunks()
-        if (trainer.folder / CHECKPOINT).exists():
-            trainer._saved = read_tensors(trainer.folder / CHECKPOINT)
-            facts = trainer._saved[1]
-            trainer._next_chunk, trainer.clock = facts["chunk"], _Clock(facts["seconds"])
-        journal.update(row["run"], status="running")
+        trainer.clock = _Clock(row["seconds"])
+        if trainer.team.leads:
+            journal.update(row["run"], status="running")
         return trainer
 
     def _settle_chunks(self) -> None:
         """Decide once for the whole run how many members train at once, and write it down with the configuration."""
+        self.at_once = self.team.told(self._settled_chunks)
+
+    def _settled_chunks(self) -> int:
         file = self.folder / CONFIG
         if file.exists():
-            self.at_once = json.loads(file.read_text(encoding="utf-8"))["runs_at_once"]
-            return
+            settled: int = json.loads(file.read_text(encoding="utf-8"))["runs_at_once"]
+            return settled
         self.at_once = self._chunk_size()
         Signature.of(self.plan.dataset).save(self.folder)
         facts = {
             "config": self.plan.config.model_dump(mode="json"),
             "preset": self.plan.preset,
+            "protocol": self.plan.protocol,
             "features": self.plan.dataset.num_features,
             "classes": self.plan.dataset.num_classes,
             "runs_at_once": self.at_once,
         }
         write_bytes(file, json.dumps(facts, indent=2, ensure_ascii=False).encode())
+        return self.at_once
 
     # ------------------------------------------------------------------------------------------------------- training
 
     def train(self) -> None:
         """Train every member to its end and write the best weights."""
         try:
-            with self._ending_epochs_on_interrupt(), one_thread_where_it_wins(self.device):
-                self._train_chunks()
-            self._conclude()
+            with self._ending_epochs_on_interrupt(), one_thread_where_it_wins(self.device), memory_kept(self.device):
+                chunks = self._train_chunks()
+            self.team.wait()
+            if self.team.leads:
+                self._conclude(chunks)
+            self.team.wait()
+        except LostProcess as error:
+            self._try_update(status="interrupted")
+            raise LostProcess(
+                f"{str(error).rstrip('.')}: go on with `omegagnn train --resume {self.run_name}`."
+            ) from None
         except (KeyboardInterrupt, InterruptedRun):
-            self._try_update(status="interrupted", seconds=self.clock.seconds)
+            self._try_update(status="interrupted")
             raise
         except OmegaError as error:
             self._try_update(status="failed", note=str(error))
@@ -211,98 +199,117 @@ class Trainer:
         finally:
             self.progress.finished()
 
-    def _conclude(self) -> None:
+    def _conclude(self, chunks: int) -> None:
         model = self.folder / MODEL
         if not self.plan.exploring:
+            facts = {"config": self.plan.config.model_dump(mode="json"), "run": self.run_name}
+            self.files.write_model(chunks, facts)
             self.journal.record_artefact(self.run_name, MODEL, MODEL, sha256(model), model.stat().st_size)
-        self.journal.update(
-            self.run_name, status="done", seconds=self.clock.seconds, peak_mib=peak_mib(self.device), note=None
-        )
-        for part in [self.folder / CHECKPOINT, *self.folder.glob("chunk-*.safetensors")]:
-            part.unlink(missing_ok=True)
+        self.journal.update(self.run_name, status="done", note=None)
+        self._note_costs()
+        self.files.remove_parts()
+
+    def _note_costs(self) -> None:
+        if self.team.leads:  # whose clock and memory stand for all
+            self.journal.update(self.run_name, seconds=self.clock.seconds, peak_mib=peak_mib(self.device))
 
     @contextmanager
     def _ending_epochs_on_interrupt(self) -> Iterator[None]:
-        """Let the first Ctrl-C end after the epoch under way, with a checkpoint; a second one ends at once."""
+        """Let the first Ctrl-C or SIGTERM end after the epoch under way, with a checkpoint; a second one ends at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
 
-        def note(_: int, __: Any) -> None:
+        def note(number: int, _: Any) -> None:
             self._interrupted = True
-            signal.signal(signal.SIGINT, before)
+            signal.signal(number, before[number])
 
-        before = signal.signal(signal.SIGINT, note)
+        before: dict[int, Any] = {n: signal.signal(n, note) for n in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def _try_update(self, **fields: Any) -> None:
         with suppress(OmegaError):  # the first error is the one to tell: a full disk takes no note of itself
             self.journal.update(self.run_name, **fields)
 
-    def _train_chunks(self) -> None:
+    def _train_chunks(self) -> int:
+        """Train the chunks that are this process's and unfinished; return how many there are in all."""
         size = self._chunk_size()
         everyone = list(range(len(self.plan.seeds)))
         chunks = [everyone[k : k + size] for k in range(0, len(everyone), size)]
-        self.progress.started(self.run_name, len(everyone), self.plan.config.training.epochs)
-        for number in range(self._next_chunk, len(chunks)):
+        numbers = self.team.told(lambda: self.files.unfinished(len(chunks)))
+        if not self.shares_steps:
+            numbers = numbers[self.team.rank :: self.team.size]
+        mine = sum(len(chunks[number]) for number in numbers)
+        self.progress.started(self.run_name, mine, self.plan.config.training.epochs)
+        self._done_before = 0
+        for number in numbers:
             self._train_chunk(number, chunks[number])
-        if not self.plan.exploring:
-            self._write_model(len(chunks))
+            self._done_before += len(chunks[number])
+        return len(chunks)
 
     def _chunk_size(self) -> int:
-        if self.at_once is not None and self.plan.dataset.task == "node":
-            return self.at_once
         task = self._make_task([0])
-        return runs_at_once(self.plan.config, task, len(self.plan.seeds), self.device)
+        if self.at_once is not None and not task.own_steps:
+            return self.at_once
+        runs = -(-len(self.plan.seeds) // self.team.size)  # none of the processes is left without
+        return runs_at_once(self.plan.config, task, runs, self.device, self.team.local_size)
 
-    def _make_task(self, members: Sequence[int]) -> Any:
-        training = self.plan.config.training
+    def _make_task(self, members: Sequence[int]) -> TrainingTask:
         splits = [self.plan.splits[k] for k in members]
-        task = make_task(
-            self.plan.dataset, self.plan.config.data, splits, DTYPES[training.precision], training.batch_size
-        )
-        return task.to(self.device)
+        return configured_task(self.plan.dataset, self.plan.config, splits)
 
     def _make_batch(self, members: list[int]) -> RunBatch:
         seeds = torch.tensor([self.plan.seeds[k] for k in members])
         settings = [self.plan.settings_of(k) for k in members]
-        task = self._make_task(members)
-        return RunBatch(self.plan.config, task, members, seeds, settings, self.device, exploring=self.plan.exploring)
+        task = self._make_task(members).to(self.device)
+        return RunBatch(
+            self.plan.config, task, members, seeds, settings, self.device,
+            exploring=self.plan.exploring, team=self.team if self.shares_steps else ALONE,
+        )  # fmt: skip
 
     def _train_chunk(self, number: int, members: list[int]) -> None:
         self._finished = {}
-        if self._saved is not None and self._saved[1]["chunk"] == number:
-            batch = self._restored(self._saved, members)
+        try:
+            batch = self._begin_chunk(number, members)
+            self._train_epochs(number, members, batch)
+        except (torch.OutOfMemoryError, RuntimeError, MemoryError) as error:
+            if isinstance(error, RuntimeError) and "memory" not in str(error):
+                raise
+            task = self._make_task(members[:1])
+            raise explain_out_of_memory(self.plan.config, task, len(members), self.device) from None
+        self._finish_chunk(number, batch)
+
+    def _begin_chunk(self, number: int, members: list[int]) -> RunBatch:
+        saved = self.files.saved(number)
+        if saved is not None:
+            batch = self._restored(*saved)
         else:
             # Nothing of this chunk was saved: what it recorded before a kill is trained and recorded again.
             batch = self._make_batch(members)
             self.journal.forget_after(self.run_name, members, 0)
-        self._saved = None
         self._count_parameters(batch)
+        return batch
+
+    def _train_epochs(self, number: int, members: list[int], batch: RunBatch) -> None:
         last_flush = last_save = time.monotonic()
-        try:
-            while bool(batch.active.any()):
-                for record in batch.advance(STRIDE_SECONDS):
-                    self._collect(batch, record)
-                now = time.monotonic()
-                self.progress.epoch(batch, members[0] + len(members) - int(batch.active.sum()))
-                if now - last_flush > FLUSH_SECONDS:
-                    self._flush()
-                    last_flush = now
-                if now - last_save > self.checkpoint_seconds and not self.plan.exploring:
-                    self._checkpoint(number, batch)
-                    last_save = now
-                if self._interrupted:
-                    self._interrupt(number, batch)
-                self._drop_stopped(batch)
-        except (torch.OutOfMemoryError, RuntimeError, MemoryError) as error:
-            if isinstance(error, RuntimeError) and "memory" not in str(error):
-                raise
-            raise explain_out_of_memory(self.plan.config, batch.task, len(batch.members), self.device) from None
-        self._finish_chunk(number, batch)
+        while bool(batch.active.any()):
+            for record in batch.advance(STRIDE_SECONDS):
+                self._collect(batch, record)
+            now = time.monotonic()
+            self.progress.epoch(batch, self._done_before + len(members) - int(batch.active.sum()))
+            if now - last_flush > FLUSH_SECONDS:
+                self._flush()
+                last_flush = now
+            if now - last_save > self.checkpoint_seconds and not self.plan.exploring:
+                self._checkpoint(number, batch)
+                last_save = now
+            if self.team.any(self._interrupted) if self.shares_steps else self._interrupted:
+                self._interrupt(number, batch)
+            self._drop_stopped(batch)
 
     def _interrupt(self, number: int, batch: RunBatch) -> None:
         if self.plan.exploring:
@@ -347,45 +354,23 @@ class Trainer:
 
     def _finish_chunk(self, number: int, batch: RunBatch) -> None:
         self._put_away(batch, torch.ones(len(batch.members), dtype=torch.bool))
-        if not self.plan.exploring:
-            self._write_chunk(number)
-        self.journal.update(self.run_name, seconds=self.clock.seconds, peak_mib=peak_mib(self.device))
-
-    def _write_chunk(self, number: int) -> None:
-        first = min(min(by_member) for by_member in self._finished.values())
-        tensors = {
-            name: torch.stack([by_member[member] for member in sorted(by_member)])
-            for name, by_member in self._finished.items()
-        }
-        write_tensors(self._chunk_file(number), tensors, {"first": first})
-        # From here on a restart begins with the next chunk.
-        write_tensors(self.folder / CHECKPOINT, {}, {"chunk": number + 1, "seconds": self.clock.seconds})
-
-    def _chunk_file(self, number: int) -> Path:
-        return self.folder / f"chunk-{number}.safetensors"
-
-    def _write_model(self, chunks: int) -> None:
-        parts = [read_tensors(self._chunk_file(number))[0] for number in range(chunks)]
-        whole = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-        facts = {"config": self.plan.config.model_dump(mode="json"), "run": self.run_name}
-        write_tensors(self.folder / MODEL, whole, facts)
+        if self.writes and not self.plan.exploring:
+            self.files.finish_chunk(number, self._finished)
+        self._note_costs()
 
     # ---------------------------------------------------------------------------------------------------- checkpoints
 
     def _checkpoint(self, number: int, batch: RunBatch) -> None:
         self._flush()
+        if not self.writes:
+            return
         tensors = batch.tensors()
         for name, by_member in self._finished.items():
             tensors.update({f"finished/{member}/{name}": tensor for member, tensor in by_member.items()})
-        facts = {**batch.facts(), "chunk": number, "seconds": self.clock.seconds}
-        write_tensors(self.folder / CHECKPOINT, tensors, facts)
-        self.journal.update(self.run_name, seconds=self.clock.seconds, peak_mib=peak_mib(self.device))
+        write_tensors(self.files.checkpoint(number), tensors, batch.facts())
+        self._note_costs()
 
-    def _restored(self, saved: tuple[dict[str, Tensor], dict[str, Any]], members: list[int]) -> RunBatch:
-        tensors, facts = saved
-        if "epoch" not in facts:  # written between two chunks: the next one starts afresh
-            self.journal.forget_after(self.run_name, members, 0)
-            return self._make_batch(members)
+    def _restored(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> RunBatch:
         for name, tensor in tensors.items():
             if name.startswith("finished/"):
                 _, member, rest = name.split("/", 2)
@@ -398,3 +383,6 @@ class Trainer:
     def _count_parameters(self, batch: RunBatch) -> None:
         count = sum(parameter[0].numel() for parameter in batch.net.parameters())
         self.journal.update(self.run_name, parameters=count)
+
+
+__all__ = ["CONFIG", "MODEL", "Plan", "Progress", "Trainer"]

@@ -71,6 +71,15 @@ class FlatState:
         pieces = [piece for name in names for piece in self._pieces[name]]
         return torch.tensor(pieces, dtype=torch.int64, device=self.device).view(-1, 4).t().contiguous()
 
+    def gradient_now(self) -> Tensor:
+        """Return the gradients as one array, zero for parameters that have none."""
+        gradient = torch.zeros_like(self.gradient)
+        for name, view in self.views(gradient).items():
+            grad = self.parameters[name].grad
+            if grad is not None:
+                view.copy_(grad)
+        return gradient
+
     def collect_gradient(self) -> Tensor:
         """Gather the gradients into `gradient` and return the blocks of the parameters that have one; others do not move."""
         present = [(p.grad, place) for p, place in self._gradients if p.grad is not None]

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from omegagnn.data.cache import replacing
 from omegagnn.errors import OmegaError, WrongUse
+from omegagnn.files import replacing
 from omegagnn.training.protocol import Curve, ValidationCurve
 
 SCHEMA_VERSION = 2
@@ -64,9 +64,10 @@ class Member:
 class Journal:
     """The SQLite file of a runs folder."""
 
-    def __init__(self, folder: Path | str, *, create: bool = True) -> None:
-        """Open the journal of `folder`, making both where they are missing."""
-        self.folder = folder = Path(folder)
+    def __init__(self, folder: Path | str, *, create: bool = True, shared: bool = False) -> None:
+        """Open the journal of `folder`, making both where they are missing; `shared` if other machines write to it too."""
+        self.folder, self.shared = Path(folder), shared
+        folder = self.folder
         self.path = folder / "journal.sqlite"
         if not create and not self.path.exists():
             raise WrongUse(f"There is no journal in {folder}: train something first, or pass --runs-dir.")
@@ -75,7 +76,11 @@ class Journal:
             # One connection for good: closing the last one makes SQLite fold its log into the file, at the cost of seconds.
             self._connection = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)
             self._connection.row_factory = sqlite3.Row
-            self._connection.executescript("PRAGMA journal_mode=WAL; PRAGMA foreign_keys=ON; PRAGMA synchronous=FULL;")
+            # The log of WAL is shared memory, which machines do not share; a rollback journal needs file locks only.
+            mode = "DELETE" if shared else "WAL"
+            self._connection.executescript(
+                f"PRAGMA journal_mode={mode}; PRAGMA foreign_keys=ON; PRAGMA synchronous=FULL;"
+            )
             found = self._connection.execute("PRAGMA user_version").fetchone()[0]
             if not 0 <= found <= SCHEMA_VERSION:
                 raise OmegaError(
@@ -266,6 +271,23 @@ class Journal:
         options: dict[str, Any] = {"orient": "records"} if path.suffix == ".json" else {"index": False}
         with replacing(path) as part:
             writers[path.suffix](part, **options)
+
+
+class MuteJournal(Journal):
+    """The journal for a process that trains along and leaves the recording to another: it reads, and writes nothing."""
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        yield _Nobody()
+
+
+class _Nobody:
+    """Takes statements and does nothing."""
+
+    def execute(self, *_: Any) -> None:
+        """Do nothing."""
+
+    executemany = execute
 
 
 def _explain(path: Path, error: Exception) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -13,6 +16,40 @@ from omegagnn.training.config import RunConfig
 from omegagnn.training.tasks import TrainingTask
 
 SHARE = 0.5  # of what is free; the rest is for the allocator, the data and everybody else
+
+# Settings of glibc's allocator (malloc.h): when freed memory goes back to the system, how many arrays are mapped each by itself.
+TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4
+LARGEST = 2**31 - 1
+
+
+@contextmanager
+def memory_kept(device: torch.device) -> Iterator[None]:
+    """Keep what is freed on a CPU for the next step, whose arrays are as large, and give it back at the end.
+
+    Otherwise the C library returns large arrays to the system and asks for them again at every step, and the system
+    clears each page: up to a fifth of the time. Where the library is not glibc, nothing changes.
+    """
+    if device.type != "cpu" or not _set_allocator((MMAP_MAX, 0), (TRIM_THRESHOLD, LARGEST)):
+        yield
+        return
+    try:
+        yield
+    finally:
+        # Where glibc's own adaptation ends up, which by being set once is over.
+        _set_allocator((MMAP_MAX, 65536), (MMAP_THRESHOLD, 32 * 2**20), (TRIM_THRESHOLD, 64 * 2**20))
+        give_back_free_memory()
+
+
+def _set_allocator(*settings: tuple[int, int]) -> bool:
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    return mallopt is not None and all(mallopt(name, value) for name, value in settings)
+
+
+def give_back_free_memory() -> None:
+    """Let the C library hand freed memory back to the system."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def free_bytes(device: torch.device) -> int:
@@ -43,11 +80,12 @@ def bytes_per_run(config: RunConfig, task: TrainingTask) -> int:
     return size * (6 * state + activations + dense_input)
 
 
-def runs_at_once(config: RunConfig, task: TrainingTask, runs: int, device: torch.device) -> int:
-    """Return how many runs fit at once; tasks whose runs have batches of their own train one after another."""
-    if task.dataset.task != "node":
+def runs_at_once(config: RunConfig, task: TrainingTask, runs: int, device: torch.device, processes: int = 1) -> int:
+    """Return how many runs fit at once in each of the processes of a machine; runs with steps of their own go one by one."""
+    if task.own_steps:
         return 1
-    return max(1, min(runs, int(SHARE * free_bytes(device)) // max(1, bytes_per_run(config, task))))
+    free = free_bytes(device) // (processes if device.type == "cpu" else 1)
+    return max(1, min(runs, int(SHARE * free) // max(1, bytes_per_run(config, task))))
 
 
 def explain_out_of_memory(config: RunConfig, task: TrainingTask, at_once: int, device: torch.device) -> OmegaError:

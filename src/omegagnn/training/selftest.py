@@ -10,14 +10,16 @@ from torch import Tensor
 
 from omegagnn.data.loading import embedded
 from omegagnn.errors import OmegaError
+from omegagnn.files import MODEL
 from omegagnn.graph import Graph
 from omegagnn.ops import attention_propagate, fused_twin, omega_propagate, use_backend
 from omegagnn.training.batch import RunBatch
 from omegagnn.training.checkpoint import read_tensors
 from omegagnn.training.config import DEFAULT_JOB, RunConfig
-from omegagnn.training.engine import CHECKPOINT, MODEL, Progress, Trainer
+from omegagnn.training.engine import Progress, Trainer
 from omegagnn.training.fit import Result, make_plan
 from omegagnn.training.journal import Journal
+from omegagnn.training.run_files import RunFiles
 from omegagnn.training.tasks import make_task
 
 EPOCHS, LEAST_SCORE = 20, 0.6  # eight seeds of the default job gave between 69.7 and 72.5 % after so many epochs
@@ -66,7 +68,7 @@ class _CheckpointReader(Progress):
 
     def started(self, run: str, members: int, epochs: int) -> None:
         """Learn where the run writes."""
-        self.path = self.journal.folder / run / CHECKPOINT
+        self.path = RunFiles(self.journal.folder / run).checkpoint(0)
 
     def epoch(self, batch: RunBatch, done: int) -> None:
         """Read it back once."""
