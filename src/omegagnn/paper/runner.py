@@ -178,7 +178,7 @@ class Runner:
                 progress = self.progress()
                 return trained_once(plan, self.journal, self.device, self.fresh, at_once=fitting, progress=progress)
             except DivergenceError as error:
-                return self._explored(plan, str(error))
+                return self._explored(plan, str(error), fitting)
             except OmegaError as error:
                 if not str(error).startswith("Out of memory") or at_once == 1:
                     raise
@@ -192,9 +192,10 @@ class Runner:
         task = make_task(plan.dataset, plan.config.data, plan.splits[:1], dtype, training.batch_size)
         return runs_at_once(plan.config, task, len(plan.seeds), self.device)
 
-    def _explored(self, plan: Plan, reason: str) -> Result:
-        exploring = replace(plan, exploring=True)
-        result = trained_once(exploring, self.journal, self.device, fresh=self.fresh, progress=self.progress())
+    def _explored(self, plan: Plan, reason: str, at_once: int | None) -> Result:
+        """Train the members to their own ends; nothing but their curves is kept."""
+        exploring, progress = replace(plan, exploring=True), self.progress()
+        result = trained_once(exploring, self.journal, self.device, self.fresh, at_once=at_once, progress=progress)
         self.journal.update(result.run, note=reason)
         return Result(self.journal, result.run)
 
