@@ -19,7 +19,7 @@ import torch
 from omegagnn import fit
 from omegagnn.analysis import Diagnosis
 from omegagnn.data import load
-from omegagnn.training.checkpoint import write_bytes
+from omegagnn.files import write_bytes
 from omegagnn.training.diagnosing import diagnose_run
 from omegagnn.training.environment import describe
 

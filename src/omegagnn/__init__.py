@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from omegagnn.ops import omega_propagate
     from omegagnn.training.classifier import OmegaClassifier
     from omegagnn.training.fit import fit
+    from omegagnn.training.prediction import Predictor
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,7 @@ _HOME = {
     "OmegaGCNConv": "omegagnn.nn.conv",
     "OmegaNet": "omegagnn.nn.model",
     "OmegaWeight": "omegagnn.nn.omega",
+    "Predictor": "omegagnn.training.prediction",
     "fit": "omegagnn.training.fit",
     "omega_propagate": "omegagnn.ops",
 }
@@ -40,6 +42,7 @@ __all__ = [
     "OmegaGCNConv",
     "OmegaNet",
     "OmegaWeight",
+    "Predictor",
     "__version__",
     "fit",
     "omega_propagate",

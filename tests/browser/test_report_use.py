@@ -8,6 +8,7 @@ import pytest
 from pages import PHONE, OpenPage, accessible_names, assert_no_sideways_scrolling, assert_readable
 
 from omegagnn import fit
+from omegagnn.cli import main
 from omegagnn.report import gather, write_report
 
 TEXT = ("h1", ".score", ".rule", "figcaption", "td", "th", "caption", "summary", "dt", "dd")
@@ -114,3 +115,30 @@ def test_points_of_the_curves_stand_where_their_numbers_say(open_page: OpenPage,
     )
     assert len(read[0]) == 7
     assert read[0] == pytest.approx(read[1], abs=0.05)
+
+
+# -------------------------------------------------------------------------------------------------------------- studies
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a short study."""
+    pytest.importorskip("optuna")
+    runs = tmp_path_factory.mktemp("study")
+    line = "tune karate --trials 4 --seeds 1 --epochs 10 --batch 4 --set model.channels=4 --study short --json"
+    assert main([*line.split(), "--runs-dir", str(runs)]) == 0
+    assert main(["report", "short", "--runs-dir", str(runs), "--json"]) == 0
+    return runs / "studies" / "short" / "report.html"
+
+
+@pytest.mark.parametrize("form", ["light", "dark", "phone"])
+def test_the_page_of_a_study_is_readable_and_sorts(form: str, open_page: OpenPage, study: Path) -> None:
+    context = PHONE if form == "phone" else {"color_scheme": "dark" if form == "dark" else "light"}
+    page = open_page(study, **context)
+    assert_readable(page, "h1", ".score", ".rule", "figcaption", "td", "th", "summary", "dt", "dd", "pre")
+    assert_no_sideways_scrolling(page)
+    assert all(name.strip() for role in accessible_names(page).values() for name in role)
+    trials = page.locator("table.sortable").last
+    trials.get_by_role("button", name="trial").click()
+    values = trials.locator("tbody tr td:first-child").all_inner_texts()
+    assert sorted(values) == ["0", "1", "2", "3"]

@@ -161,3 +161,49 @@ def test_what_cannot_be_reported_is_one_sentence(runs: Path, tmp_path: Path, cap
         captured = capsys.readouterr()
         assert captured.out == ""
         assert words in captured.err.splitlines()[-1]
+
+
+# -------------------------------------------------------------------------------------------------------------- studies
+
+
+@pytest.fixture(scope="module")
+def studied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of runs with the study ``small``, two of whose trials diverge or end early."""
+    pytest.importorskip("optuna")
+    folder = tmp_path_factory.mktemp("studied") / "runs"
+    search = ("--search", "training.lr_oc=1e-3..1e-1:log", "--search", "model.residual=[null, initial]")
+    line = ("tune", "karate", "--trials", "6", "--seeds", "2", "--epochs", "15", "--batch", "3", "--only", *search)
+    assert call(*line, "--set", "model.channels=4", "--study", "small", "--runs-dir", folder) == 0
+    return folder
+
+
+def test_a_study_has_a_page_with_its_winner_and_every_trial(studied: Path, capsys: Capture) -> None:
+    from omegagnn.tuning.study import find_study
+
+    assert call("report", "small", "--runs-dir", studied, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["report"] == str(studied / "studies" / "small" / "report.html")
+    page = Path(told["report"]).read_text(encoding="utf-8")
+    Balance(page)
+    study = find_study("small", studied)
+    assert f"trial {study.winner.number}, largest of 6" in page
+    assert f"<b>{study.winner.value:.4f}</b>" in page
+    assert study.hash in page
+    rows = re.findall(r"<tr><td>(\d+)</td><td[^>]*>([a-z ]+)</td><td>([\d.–]+)</td>", page)
+    assert [int(row[0]) for row in rows] == list(range(6))
+    for row, trial in zip(rows, study.finished, strict=True):
+        assert row[2] == ("–" if trial.state.name != "COMPLETE" else f"{trial.value:.4f}")
+    assert "<figcaption>training.lr_oc</figcaption>" in page
+    assert "Test labels were never handed in." in page
+    assert '<td class="words">null</td>' in page  # model.residual of the winner
+
+
+def test_a_study_is_named_alone_and_must_be_there(studied: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert call("report", "small", "other", "--runs-dir", studied) == 2
+    assert "small is a study, which has a page of its own: name it alone." in capsys.readouterr().err
+    assert call("report", "one", "two", "--storage", tmp_path / "s.log", "--runs-dir", studied) == 2
+    assert "--storage belongs to a study" in capsys.readouterr().err
+    assert call("report", "one", "--storage", tmp_path / "s.log", "--runs-dir", studied) == 2
+    assert "There is no study 'one' in" in capsys.readouterr().err
+    assert call("report", "smal", "--runs-dir", studied) == 2
+    assert capsys.readouterr().out == ""

@@ -95,3 +95,33 @@ def test_every_command_of_the_walk_stands_in_the_documentation() -> None:
         assert same_verb, line
         for option in (word for word in words if word.startswith("--")):
             assert any(option in other for other in same_verb), f"no page shows {verb} {option}"
+
+
+def commands_of(page: Path, title: str) -> list[str]:
+    """Return the commands of the first block of shell below a heading of a page."""
+    section = page.read_text(encoding="utf-8").split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+    block = re.search(r"```bash\n(.*?)```", section, re.DOTALL)
+    assert block is not None
+    return [line for line in block[1].splitlines() if line]
+
+
+def test_the_readme_alone_leads_from_tables_to_predictions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing but the lines of the README is typed, and nothing but the files it asks for is there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMEGAGNN_DATA", str(tmp_path / "data"))
+    Path("zoo").mkdir()
+    kinds = ["cat" if k % 2 else "elephant" for k in range(40)]
+    nodes = [f"a{k},{'' if k % 10 == 9 else kind},{4 + k % 5 if k % 2 else 4000 + k}" for k, kind in enumerate(kinds)]
+    Path("zoo/nodes.csv").write_text("\n".join(["name,kind,weight", *nodes]) + "\n", encoding="utf-8")
+    edges = [f"a{k},a{(k + 2) % 40}" for k in range(40)]
+    Path("zoo/edges.csv").write_text("\n".join(["source,target", *edges]) + "\n", encoding="utf-8")
+    steps = commands_of(DOCS.parent / "README.md", "With your own tables")
+    assert [shlex.split(step)[1] for step in steps] == ["data", "train", "predict"]
+    for step in steps:
+        assert main(shlex.split(step)[1:]) == 0, capsys.readouterr().err
+    table = pd.read_csv("predictions.csv")
+    assert table.columns.tolist() == ["id", "predicted", "p(cat)", "p(elephant)"]
+    assert table["id"].tolist() == [f"a{k}" for k in range(40)]
+    assert (table["predicted"] == kinds).mean() > 0.9, "those without a label too"

@@ -14,10 +14,11 @@ import pytest
 import torch
 
 from omegagnn import Graph
-from omegagnn.data.cache import load_dataset, replacing, save_dataset
+from omegagnn.data.cache import load_dataset, save_dataset
 from omegagnn.data.dataset import Dataset, Split
 from omegagnn.data.readers.npz import read_npy, read_npz
 from omegagnn.errors import DataError
+from omegagnn.files import replacing
 
 
 def assert_same_dataset(one: Dataset, other: Dataset) -> None:

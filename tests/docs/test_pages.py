@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,13 @@ def test_the_formula_of_scaling_has_the_constants_of_the_planner() -> None:
     assert f"{expected.PROGRAM // expected.MIB}\\ \\mathrm{{MiB}}" in page
     assert f"{expected.ENTRY} E + {expected.NODE} n" in page
     assert f"\\max\\bigl({expected.MAKING} E" in page
+
+
+def test_the_tables_of_the_readme_are_written_from_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(REPOSITORY / "tools")
+    with_tables = import_module("readme_tables").with_tables
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert readme == with_tables(readme), "run python tools/readme_tables.py"
+    assert with_tables(readme.replace("| ωGCN", "| better")) == readme
+    with pytest.raises(SystemExit, match="one place for the table 'speed'"):
+        with_tables(readme.replace("<!-- speed:", "<!--"))

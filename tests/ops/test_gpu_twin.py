@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from omegagnn.graph import Graph
-from omegagnn.ops import Draws
+from omegagnn.nn.runs import run_matmul
+from omegagnn.ops import Draws, omega_propagate
 from omegagnn.ops.random import draw_bits, drop_threshold, mix
 
 pytest.importorskip("triton", reason="needs triton, which exists for Linux only")
@@ -26,7 +27,7 @@ SLOPE = 0.2
 @pytest.fixture(autouse=True)
 def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut rows into segments early, so that a small hub is one."""
-    monkeypatch.setattr("omegagnn.ops.gpu_plan.SHORTEST_LIMIT", 16)
+    monkeypatch.setattr("omegagnn.ops.gpu_plan.LIMIT_OF_FEW", 16)
 
 
 def random_graph() -> Graph:
@@ -216,6 +217,40 @@ def test_long_rows_are_cut_into_segments_that_cover_them() -> None:
     assert plan.long_row.tolist() == [0]
     assert plan.segment_start.tolist() == [0, 16, 32, 48, 64]
     assert plan.segment_stop.tolist() == [16, 32, 48, 64, 70]
+
+
+@pytest.mark.parametrize(("runs", "n", "c", "d"), [(1, 5, 3, 7), (2, 70, 16, 20), (1, 33, 64, 64), (1, 10, 80, 4)])
+def test_both_gradients_of_a_product(runs: int, n: int, c: int, d: int) -> None:
+    x, weight, grad = (torch.randn(runs, *shape).to(DEVICE) for shape in ((n, c), (c, d), (n, d)))
+    check(gpu.linear(x, weight), x.double() @ weight.double(), torch.float32)
+    grad_x, grad_weight = gpu.linear_backward(x, weight, grad, True)
+    check(grad_x, grad.double() @ weight.double().mT, torch.float32)
+    check(grad_weight, x.double().mT @ grad.double(), torch.float32)
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 3), (700, 1, 20), (1500, 3), (5000, 40)])
+def test_sums_over_columns(shape: tuple[int, ...]) -> None:
+    parts = torch.randn(shape, dtype=torch.float64).to(DEVICE)
+    check(gpu._column_sums(parts), parts.sum(0), torch.float64)
+
+
+def test_mapped_ops_hand_the_kernels_whole_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vmap that leaves ω, a key or the features alone repeats them for the kernels, which know no strides."""
+    monkeypatch.setattr("omegagnn.ops.registry.fused_twin", lambda kind: gpu)
+    graph = random_graph().to(DEVICE)
+    x = torch.randn(3, 40, 6, dtype=torch.float64).to(DEVICE).requires_grad_()
+    weight = torch.randn(3, 6, 5, dtype=torch.float64).to(DEVICE).requires_grad_()
+
+    def both(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        return omega_propagate(x, graph, 0.7), run_matmul(x, weight)
+
+    mapped = torch.func.vmap(both)(x, weight)
+    alone = [torch.stack(outputs) for outputs in zip(*(both(x[k], weight[k]) for k in range(3)), strict=True)]
+    for ours, theirs in zip(mapped, alone, strict=True):
+        check(ours, theirs, torch.float64)
+    gradients = [torch.autograd.grad(sum(y.sin().sum() for y in ys), [x, weight]) for ys in (mapped, alone)]
+    for ours, theirs in zip(*gradients, strict=True):
+        check(ours, theirs, torch.float64)
 
 
 def test_indices_may_be_long() -> None:

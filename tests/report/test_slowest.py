@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -28,3 +31,15 @@ def test_operations_are_counted_and_their_shares_are_the_whole() -> None:
     assert sum(part.share for part in parts) == pytest.approx(1)
     assert sum(part.milliseconds for part in parts) == pytest.approx(whole)
     assert [part.milliseconds for part in parts[:-1]] == sorted((p.milliseconds for p in parts[:-1]), reverse=True)
+
+
+def test_what_torch_imports_for_the_clock_is_not_clocked() -> None:
+    """Asked in a process of its own, where nothing was imported yet: all imports are done when the work begins."""
+    program = (
+        "import sys, torch; from omegagnn.report.slowest import slowest_parts; seen = []\n"
+        "def work():\n"
+        "    seen.append(set(sys.modules)); torch.ones(2, requires_grad=True).sum().backward()\n"
+        "slowest_parts(work); print(sorted(set(sys.modules) - seen[0]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

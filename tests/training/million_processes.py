@@ -1,7 +1,7 @@
 """A made graph of a million nodes on one, two and four processes: ``python tests/training/million_processes.py RESULT [NODES]``
 
-Once with the runs dealt (four seeds on the whole graph), once with the shares of every step dealt (sampled neighbourhoods). What
-two and four processes of a real torchrun leave behind, weights and every recorded epoch, is compared with what one process leaves.
+Once with the runs dealt (four seeds on the whole graph), once with the shares of every step (sampled neighbourhoods). What two
+and four processes of a real torchrun leave behind, weights and every epoch recorded, is compared with what one process leaves.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ from omegagnn.training.standing import KEPT
 from omegagnn.training.tasks import make_task
 
 CPU = torch.device("cpu")
+# Here no `choose_device` silences what cuBLAS says of the thread of a first backward pass.
+pytestmark = pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 SETTINGS = [{}, {"lr_omega": 0.5, "lr_oc": 0.1}, {"wd_gnn": 0.1}]
 

@@ -12,7 +12,8 @@ import torch
 from tiny import node_dataset
 
 from omegagnn.errors import OmegaError
-from omegagnn.training.checkpoint import read_tensors, write_bytes, write_tensors
+from omegagnn.files import write_bytes
+from omegagnn.training.checkpoint import read_tensors, write_tensors
 from omegagnn.training.config import RunConfig
 from omegagnn.training.engine import Trainer
 from omegagnn.training.fit import make_plan

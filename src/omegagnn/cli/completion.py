@@ -17,6 +17,7 @@ from pathlib import Path
 import typer
 
 MODELS = ("omega-gcn", "omega-gat", "gcn", "gat", "gatv2", "gcnii", "appnp", "jknet", "gprgnn", "gin", "mlp", "sgc")
+FIGURES = ("impulse", "gradient", "energy", "mean-omega", "euler", "omega-maps")
 MOST_RUNS = 50
 
 
@@ -37,6 +38,14 @@ def preset_names(incomplete: str) -> list[str]:
     return [name for name in every_name() if name.startswith(incomplete)]
 
 
+def item_names(incomplete: str) -> list[str]:
+    """Return the tables and figures of the paper that can be reproduced."""
+    from omegagnn.paper.published import published
+
+    tables = [key for key in published() if not key.endswith("-settings")]
+    return [name for name in ("all", *tables, *FIGURES) if name.startswith(incomplete)]
+
+
 def task_names(incomplete: str) -> list[str]:
     """Return the tasks that presets are for."""
     from omegagnn.training.presets import TASKS
@@ -51,6 +60,13 @@ def run_names(ctx: typer.Context, incomplete: str) -> list[str]:
         return [name for name in ("last", *_newest_runs(folder)) if name.startswith(incomplete)][:MOST_RUNS]
     except sqlite3.Error:
         return []
+
+
+def run_and_study_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the newest runs and all studies whose names go on from what was typed."""
+    folder = Path(ctx.params.get("runs_dir") or os.environ.get("OMEGAGNN_RUNS") or "runs")
+    studies = sorted(path.name for path in folder.glob("studies/*") if path.name.startswith(incomplete))
+    return [*run_names(ctx, incomplete), *studies]
 
 
 def _newest_runs(folder: Path) -> Iterator[str]:

@@ -145,7 +145,7 @@ def _number(value: float | None) -> str:
 
 
 def _write_picture(found: Diagnosis, out: Path) -> None:
-    from omegagnn.training.checkpoint import write_bytes
+    from omegagnn.files import write_bytes
 
     if out.suffix == ".svg":
         write_bytes(out, found.to_svg().encode())

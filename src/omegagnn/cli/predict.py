@@ -12,7 +12,7 @@ import typer
 from omegagnn.cli.completion import dataset_names, protocol_names, run_names
 from omegagnn.cli.console import note, progress, show, show_json
 from omegagnn.cli.frame import AsJson, DataRoot, verb_app
-from omegagnn.cli.runs import RunsDir, open_journal
+from omegagnn.cli.runs import RunsDir, open_predictor
 
 if TYPE_CHECKING:
     from omegagnn.training.prediction import Predictor
@@ -26,7 +26,9 @@ SHOWN_NODES = 200_000  # times members
 def predict(
     run: Annotated[
         str,
-        typer.Argument(help="Name of a run, its beginning, 'last', or the folder of a run.", autocompletion=run_names),
+        typer.Argument(
+            help="Name of a run, its beginning, 'last', or the folder of a run or a model.", autocompletion=run_names
+        ),
     ],
     *,
     graph: Annotated[
@@ -61,7 +63,8 @@ def predict(
     from omegagnn.training.environment import choose_device
     from omegagnn.training.evaluation import labelled_items, score_predictions
 
-    predictor, rule, name = _opened(run, protocol, runs_dir)
+    predictor, _, name = open_predictor(run, protocol, runs_dir)
+    rule = predictor.rule
     given = predictor.read(graph, data_root, labels=score)
     if score:
         labelled_items(given)  # says that there are none before anything is computed
@@ -99,21 +102,6 @@ def _showing(members: int, nodes: int) -> Iterator[Callable[[float], None]]:
         return
     with progress("predicting", members + 1) as advance:
         yield advance
-
-
-def _opened(run: str, protocol: str | None, runs_dir: Path | None) -> tuple[Predictor, str, str]:
-    """Return the predictor of a run, the rule of its weights, and its name."""
-    from omegagnn.training.engine import CONFIG
-    from omegagnn.training.evaluation import kept_rule
-    from omegagnn.training.fit import Result
-    from omegagnn.training.prediction import Predictor
-
-    folder = Path(run)
-    if (folder / CONFIG).is_file():
-        return Predictor.open(folder), protocol or "honest", folder.resolve().name
-    journal = open_journal(runs_dir)
-    result = Result(journal, journal.run(run)["run"])
-    return result.predictor, protocol or kept_rule(result), result.run
 
 
 def _counted(predictor: Predictor, probabilities: Any) -> dict[str, int]:

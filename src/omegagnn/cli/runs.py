@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,10 @@ from omegagnn.cli.completion import protocol_names, run_names
 from omegagnn.cli.console import note, show, show_json, show_table
 from omegagnn.cli.frame import AsJson, verb_app
 from omegagnn.errors import WrongUse
+
+if TYPE_CHECKING:
+    from omegagnn.training.fit import Result
+    from omegagnn.training.prediction import Predictor
 
 app = verb_app()
 
@@ -31,6 +35,24 @@ def open_journal(runs_dir: Path | None) -> Any:
     from omegagnn.training.journal import Journal
 
     return Journal(runs_folder(runs_dir), create=False)
+
+
+def open_predictor(run: str, protocol: str | None, runs_dir: Path | None) -> tuple[Predictor, Result | None, str]:
+    """Return the trained networks of a run or of a folder, by the rule asked for, with their run in the journal and name."""
+    from dataclasses import replace
+
+    from omegagnn.files import CONFIG, PICKLES
+    from omegagnn.training.evaluation import kept_rule
+    from omegagnn.training.fit import Result
+    from omegagnn.training.prediction import Predictor
+
+    folder = Path(run)
+    if (folder / CONFIG).is_file() or folder.suffix.lower() in PICKLES:
+        predictor = Predictor.from_pretrained(folder)
+        return replace(predictor, rule=protocol or predictor.rule), None, folder.resolve().name
+    journal = open_journal(runs_dir)
+    result = Result(journal, journal.run(run)["run"])
+    return replace(result.predictor, rule=protocol or kept_rule(result)), result, result.run
 
 
 @app.command("list")

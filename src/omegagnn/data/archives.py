@@ -16,8 +16,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import IO
 
-from omegagnn.data.cache import replacing
 from omegagnn.errors import DataError
+from omegagnn.files import replacing
 
 LARGEST_MEMBER = 2 * 2**30
 _BLOCK = 2**20

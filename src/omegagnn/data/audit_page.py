@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 
 from omegagnn.data.audit import Audit
-from omegagnn.data.cache import replacing
+from omegagnn.files import replacing
 
 # Small enough that the text of 12 units is still read where a phone scales the drawing down.
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 420, 200, 48, 40, 12

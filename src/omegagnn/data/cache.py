@@ -12,11 +12,8 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import struct
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
@@ -29,6 +26,7 @@ from omegagnn.data.dataset import Dataset, Split, Task
 from omegagnn.data.readers.edges import torch_csr
 from omegagnn.data.readers.npz import as_tensor, mapped_array, read_npz, require, write_npz
 from omegagnn.errors import DataError
+from omegagnn.files import replacing
 from omegagnn.graph import Graph
 
 FORMAT = "omegagnn-dataset"
@@ -36,19 +34,6 @@ VERSION = 1
 MAPPED_BYTES = 2**26
 
 Arrays = dict[str, npt.NDArray[Any]]
-
-
-@contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; move it there when the block ends well, remove it when it does not."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
-    try:
-        yield part
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def save_dataset(dataset: Dataset, path: str | Path, compress: bool = False) -> None:

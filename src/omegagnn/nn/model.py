@@ -14,8 +14,9 @@ from omegagnn.nn.groups import Grouped, GroupName
 from omegagnn.nn.linear import Map
 from omegagnn.nn.norm import Norm, NormName
 from omegagnn.nn.omega import OmegaScope, OmegaWeight
+from omegagnn.nn.pretrained import Pretrained
 from omegagnn.nn.runs import node_sum
-from omegagnn.ops import Draws, SparseFeatures, dropout
+from omegagnn.ops import Draws, SparseFeatures, dropout, sparse_linear
 
 Conv = Literal["gcn", "gat"]
 Task = Literal["node", "graph"]
@@ -27,7 +28,7 @@ INPUT, LAYER, ATTENTION, OUTPUT, START = range(5)
 INITIAL_STEP = -1  # parameters are drawn at a step that training never reaches
 
 
-class OmegaNet(Grouped):
+class OmegaNet(Grouped, Pretrained):
     r"""A deep network of ωGNN layers: 1×1 opening, L layers :math:`σ((I - Ω(I - S)) f K)`, 1×1 closing.
 
     *Nodes* (paper, table "node classification"): dropout → 1×1 → ReLU → L × {layer, ReLU} → dropout → 1×1, no biases.
@@ -88,7 +89,9 @@ class OmegaNet(Grouped):
         bias: bool = False,
     ) -> None:
         """Make the network; see the class."""
+        settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         super().__init__()
+        self.settings = settings
         _check("conv", conv, ("gcn", "gat"))
         _check("task", task, ("node", "graph"))
         _check("variant", variant, ("paper", "authors"))
@@ -269,7 +272,10 @@ def add_pool(f: Tensor, batch: Tensor | None, num_graphs: int | None = None) -> 
         )
     if num_graphs is None:
         num_graphs = int(batch.max()) + 1 if batch.numel() else 0
-    return f.new_zeros(num_graphs, *f.shape[1:]).index_add(0, batch, f)
+    if torch.compiler.is_exporting():  # other runtimes have no stable sort, and need no gradient
+        return f.new_zeros(num_graphs, *f.shape[1:]).index_add(0, batch, f)
+    members = SparseFeatures.membership(batch, num_graphs)  # no atomics: the same bits every time, on a GPU too
+    return sparse_linear(members, f.transpose(0, 1) if f.dim() == 3 else f)
 
 
 def _check(name: str, value: object, choices: tuple[object, ...]) -> None:

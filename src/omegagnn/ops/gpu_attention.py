@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from omegagnn.ops.gpu_elements import draw_bits
-from omegagnn.ops.gpu_rows import positive
+from omegagnn.ops.gpu_rows import channels_of, index_of, positive
 
 
 @triton.jit
@@ -93,22 +93,22 @@ def row_sum_kernel(
 @triton.jit
 def attend(
     start, stop, col, senders, receiver, lse, base, heads, head, c, channel, in_c, key0, key1, THRESHOLD: tl.constexpr,
-    SCALE: tl.constexpr, SLOPE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr,
-    BLOCK_C: tl.constexpr,
+    SCALE: tl.constexpr, SLOPE: tl.constexpr, RELU: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr,
+    BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Return Σ_e ᾱ_e · σ(base[col[e]]) over the entries from start to stop."""
     total = tl.zeros([BLOCK_C], ACC)
     for first in range(start, stop, BLOCK_E):
         entry = first + tl.arange(0, BLOCK_E)
         in_e = entry < stop
-        node = tl.load(col + entry, mask=in_e, other=0).to(tl.int64)
-        score = receiver + tl.load(senders + node * 2 * heads, mask=in_e, other=0.0)
+        node = index_of(tl.load(col + entry, mask=in_e, other=0), WIDE)
+        inside = in_e[:, None] & in_c[None, :]
+        rows = tl.load(base + (node * c)[:, None] + channel[None, :], mask=inside, other=0.0).to(ACC)
+        score = receiver + tl.load(senders + node * (2 * heads), mask=in_e, other=0.0)
         alpha = tl.exp(tl.where(score > 0, score, score * SLOPE) - lse)
         if THRESHOLD > 0:
             kept = draw_bits(key0, key1, entry.to(tl.int64) * heads + head) >= THRESHOLD
             alpha = tl.where(kept, alpha * SCALE, 0.0)
-        inside = in_e[:, None] & in_c[None, :]
-        rows = tl.load(base + node[:, None] * c + channel[None, :], mask=inside, other=0.0).to(ACC)
         if RELU:
             rows = positive(rows)
         total += tl.sum(tl.where(in_e, alpha, 0.0)[:, None] * rows, axis=0)
@@ -118,56 +118,53 @@ def attend(
 @triton.jit
 def attention_kernel(
     rowptr, col, x, scores, lse, omega, key, out, segment_row, segment_start, segment_stop, segment_sum,
-    n, c, heads, row_programs, segments, limit,
+    n, c, heads, width, row_programs, segments, limit,
     THRESHOLD: tl.constexpr, SCALE: tl.constexpr, SLOPE: tl.constexpr, RELU: tl.constexpr, SPLIT: tl.constexpr,
-    ACC: tl.constexpr, ROWS: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+    EVEN: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, BLOCK_E: tl.constexpr,
+    BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Store (1 − ω) σ(x) + ω Ŝ σ(x) of short rows, and the sums of segments of long ones."""
-    program, run, head = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
-    width = c // heads
-    local = tl.arange(0, BLOCK_C)
-    in_c = local < width
-    channel = head * width + local
+    program, run = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    blocks = tl.cdiv(width, BLOCK_C)  # of a head: coefficients are as cheap to compute again as to load
+    head = tl.program_id(2) // blocks
+    channel, in_c = channels_of(head * width, tl.program_id(2) % blocks, width, EVEN, BLOCK_C)
     key0, key1 = tl.load(key + 2 * run), tl.load(key + 2 * run + 1)
     base, senders = x + run * n * c, scores + run * n * 2 * heads + heads + head
     if program < row_programs:
         factor = tl.load(omega + run * c + channel, mask=in_c, other=0.0).to(ACC)
-        for offset in range(ROWS):
-            row = program * ROWS + offset
-            if row < n:
-                start, stop = tl.load(rowptr + row), tl.load(rowptr + row + 1)
-                if stop - start <= limit:
-                    place = run * n + row
-                    total = attend(
-                        start, stop, col, senders, tl.load(scores + place * 2 * heads + head),
-                        tl.load(lse + place * heads + head), base, heads, head, c, channel, in_c, key0, key1,
-                        THRESHOLD, SCALE, SLOPE, RELU, ACC, BLOCK_E, BLOCK_C,
-                    )  # fmt: skip
-                    own = tl.load(x + place * c + channel, mask=in_c, other=0.0).to(ACC)
-                    if RELU:
-                        own = positive(own)
-                    result = (1 - factor) * own + factor * total
-                    tl.store(out + place * c + channel, result.to(out.dtype.element_ty), mask=in_c)
+        for row in range(program * ROWS, tl.minimum(program * ROWS + ROWS, n)):
+            place = run * n + row
+            start, stop = tl.load(rowptr + row), tl.load(rowptr + row + 1)
+            if stop - start <= limit:
+                own = tl.load(x + place * c + channel, mask=in_c, other=0.0).to(ACC)
+                receiver, log_sum = tl.load(scores + place * 2 * heads + head), tl.load(lse + place * heads + head)
+                total = attend(
+                    start, stop, col, senders, receiver, log_sum, base, heads, head, c, channel, in_c, key0, key1,
+                    THRESHOLD, SCALE, SLOPE, RELU, WIDE, ACC, BLOCK_E, BLOCK_C,
+                )  # fmt: skip
+                if RELU:
+                    own = positive(own)
+                result = (1 - factor) * own + factor * total
+                tl.store(out + place * c + channel, result.to(out.dtype.element_ty), mask=in_c)
     elif SPLIT:
         segment = program - row_programs
-        place = run * n + tl.load(segment_row + segment)
-        total = attend(
-            tl.load(segment_start + segment), tl.load(segment_stop + segment), col, senders,
-            tl.load(scores + place * 2 * heads + head), tl.load(lse + place * heads + head), base, heads, head, c,
-            channel, in_c, key0, key1, THRESHOLD, SCALE, SLOPE, RELU, ACC, BLOCK_E, BLOCK_C,
+        hub = run * n + tl.load(segment_row + segment)
+        begin, end = tl.load(segment_start + segment), tl.load(segment_stop + segment)
+        whole = attend(
+            begin, end, col, senders, tl.load(scores + hub * 2 * heads + head), tl.load(lse + hub * heads + head), base,
+            heads, head, c, channel, in_c, key0, key1, THRESHOLD, SCALE, SLOPE, RELU, WIDE, ACC, BLOCK_E, BLOCK_C,
         )  # fmt: skip
-        tl.store(segment_sum + (run * segments + segment) * c + channel, total, mask=in_c)
+        tl.store(segment_sum + (run * segments + segment) * c + channel, whole, mask=in_c)
 
 
 @triton.jit
 def pull_kernel(
-    x, y, omega, grad, pull, n, c, heads, RELU: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr,
+    x, y, omega, grad, pull, n, c, heads, width, RELU: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     r"""Store δ_i = Σ_c g_ic (y_ic − (1 − ω_c) σ(x_ic)) of each head: Σ_k α_ik q_ik without looking at an entry."""
     run, head = tl.program_id(1).to(tl.int64), tl.program_id(2)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    width = c // heads
     local = tl.arange(0, BLOCK_C)
     channel = head * width + local
     inside = (row < n)[:, None] & (local < width)[None, :]
@@ -184,28 +181,29 @@ def pull_kernel(
 @triton.jit
 def attend_backward(
     start, stop, col_t, order_t, scores, lse, pull, score_grad, sender, base, wanted, heads, head, c, channel, in_c,
-    key0, key1, THRESHOLD: tl.constexpr, SCALE: tl.constexpr, SLOPE: tl.constexpr, ACC: tl.constexpr,
-    BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+    key0, key1, THRESHOLD: tl.constexpr, SCALE: tl.constexpr, SLOPE: tl.constexpr, WIDE: tl.constexpr,
+    ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Return Σ_e ᾱ_e · g[col[e]] and Σ_e of the scores' gradients, and store the latter entry by entry."""
     total, senders = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_E], ACC)
     for first in range(start, stop, BLOCK_E):
         place = first + tl.arange(0, BLOCK_E)
         in_e = place < stop
-        node = tl.load(col_t + place, mask=in_e, other=0).to(tl.int64)
-        element = tl.load(order_t + place, mask=in_e, other=0).to(tl.int64) * heads + head
-        score = sender + tl.load(scores + node * 2 * heads + head, mask=in_e, other=0.0)
-        logit = tl.where(score > 0, score, score * SLOPE)
-        alpha = tl.exp(logit - tl.load(lse + node * heads + head, mask=in_e, other=0.0))
+        node = index_of(tl.load(col_t + place, mask=in_e, other=0), WIDE)
+        element = index_of(tl.load(order_t + place, mask=in_e, other=0), WIDE) * heads + head
         inside = in_e[:, None] & in_c[None, :]
-        rows = tl.load(base + node[:, None] * c + channel[None, :], mask=inside, other=0.0).to(ACC)
+        rows = tl.load(base + (node * c)[:, None] + channel[None, :], mask=inside, other=0.0).to(ACC)
+        score = sender + tl.load(scores + node * (2 * heads) + head, mask=in_e, other=0.0)
+        at_head = node * heads + head
+        mean = tl.load(pull + at_head, mask=in_e, other=0.0)
+        logit = tl.where(score > 0, score, score * SLOPE)
+        alpha = tl.exp(logit - tl.load(lse + at_head, mask=in_e, other=0.0))
         asked = tl.sum(rows * wanted[None, :], axis=1)
         passed = alpha
         if THRESHOLD > 0:
             kept = draw_bits(key0, key1, element) >= THRESHOLD
             asked = tl.where(kept, asked * SCALE, 0.0)
             passed = tl.where(kept, alpha * SCALE, 0.0)
-        mean = tl.load(pull + node * heads + head, mask=in_e, other=0.0)
         change = tl.where(in_e, alpha * (asked - mean), 0.0)
         change = tl.where(score > 0, change, change * SLOPE)
         tl.store(score_grad + element, change, mask=in_e)
@@ -218,51 +216,48 @@ def attend_backward(
 def attention_backward_kernel(
     rowptr_t, col_t, order_t, x, scores, lse, pull, omega, grad, key, gathered, grad_scores, score_grad,
     segment_row, segment_start, segment_stop, segment_sum, segment_sender,
-    n, c, heads, entries, row_programs, segments, limit,
+    n, c, heads, width, entries, row_programs, segments, limit,
     THRESHOLD: tl.constexpr, SCALE: tl.constexpr, SLOPE: tl.constexpr, RELU: tl.constexpr, SPLIT: tl.constexpr,
-    ACC: tl.constexpr, ROWS: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+    EVEN: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, BLOCK_E: tl.constexpr,
+    BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Gather ᾱᵀ g and the scores' gradients over the rows of the transpose."""
     program, run, head = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
-    width = c // heads
-    local = tl.arange(0, BLOCK_C)
-    in_c = local < width
-    channel = head * width + local
+    channel, in_c = channels_of(head * width, 0, width, EVEN, BLOCK_C)
     key0, key1 = tl.load(key + 2 * run), tl.load(key + 2 * run + 1)
     factor = tl.load(omega + run * c + channel, mask=in_c, other=0.0).to(ACC)
     base = grad + run * n * c
     scores_run, lse_run, pull_run = scores + run * n * 2 * heads, lse + run * n * heads, pull + run * n * heads
     score_grad_run = score_grad + run * entries * heads
     if program < row_programs:
-        for offset in range(ROWS):
-            row = program * ROWS + offset
-            if row < n:
-                start, stop = tl.load(rowptr_t + row), tl.load(rowptr_t + row + 1)
-                if stop - start <= limit:
-                    place = run * n + row
-                    own = tl.load(x + place * c + channel, mask=in_c, other=0.0).to(ACC)
-                    if RELU:
-                        own = positive(own)
-                    total, sender = attend_backward(
-                        start, stop, col_t, order_t, scores_run, lse_run, pull_run, score_grad_run,
-                        tl.load(scores + place * 2 * heads + heads + head), base, factor * own, heads, head, c, channel,
-                        in_c, key0, key1, THRESHOLD, SCALE, SLOPE, ACC, BLOCK_E, BLOCK_C,
-                    )  # fmt: skip
-                    tl.store(gathered + place * c + channel, total.to(gathered.dtype.element_ty), mask=in_c)
-                    tl.store(grad_scores + place * 2 * heads + heads + head, sender)
+        for row in range(program * ROWS, tl.minimum(program * ROWS + ROWS, n)):
+            start, stop = tl.load(rowptr_t + row), tl.load(rowptr_t + row + 1)
+            if stop - start <= limit:
+                place = run * n + row
+                own = tl.load(x + place * c + channel, mask=in_c, other=0.0).to(ACC)
+                if RELU:
+                    own = positive(own)
+                total, sender = attend_backward(
+                    start, stop, col_t, order_t, scores_run, lse_run, pull_run, score_grad_run,
+                    tl.load(scores + place * 2 * heads + heads + head), base, factor * own, heads, head, c, channel,
+                    in_c, key0, key1, THRESHOLD, SCALE, SLOPE, WIDE, ACC, BLOCK_E, BLOCK_C,
+                )  # fmt: skip
+                tl.store(gathered + place * c + channel, total.to(gathered.dtype.element_ty), mask=in_c)
+                tl.store(grad_scores + place * 2 * heads + heads + head, sender)
     elif SPLIT:
         segment = program - row_programs
-        place = run * n + tl.load(segment_row + segment)
-        own = tl.load(x + place * c + channel, mask=in_c, other=0.0).to(ACC)
+        hub = run * n + tl.load(segment_row + segment)
+        begin, end = tl.load(segment_start + segment), tl.load(segment_stop + segment)
+        signal = tl.load(x + hub * c + channel, mask=in_c, other=0.0).to(ACC)
         if RELU:
-            own = positive(own)
-        total, sender = attend_backward(
-            tl.load(segment_start + segment), tl.load(segment_stop + segment), col_t, order_t, scores_run, lse_run,
-            pull_run, score_grad_run, tl.load(scores + place * 2 * heads + heads + head), base, factor * own, heads,
-            head, c, channel, in_c, key0, key1, THRESHOLD, SCALE, SLOPE, ACC, BLOCK_E, BLOCK_C,
+            signal = positive(signal)
+        whole, sent = attend_backward(
+            begin, end, col_t, order_t, scores_run, lse_run, pull_run, score_grad_run,
+            tl.load(scores + hub * 2 * heads + heads + head), base, factor * signal, heads, head, c, channel, in_c, key0,
+            key1, THRESHOLD, SCALE, SLOPE, WIDE, ACC, BLOCK_E, BLOCK_C,
         )  # fmt: skip
-        tl.store(segment_sum + (run * segments + segment) * c + channel, total, mask=in_c)
-        tl.store(segment_sender + (run * segments + segment) * heads + head, sender)
+        tl.store(segment_sum + (run * segments + segment) * c + channel, whole, mask=in_c)
+        tl.store(segment_sender + (run * segments + segment) * heads + head, sent)
 
 
 @triton.jit

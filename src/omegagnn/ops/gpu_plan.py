@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-SHORTEST_LIMIT, LONGEST_LIMIT = 256, 1024
+# A row that one program takes whole must not outlast the others: on a graph of many entries a hub among hubs would. A graph of
+# few is done before a second kernel, which adds up segments, would have begun.
+LIMIT_OF_MANY, LIMIT_OF_FEW = 128, 256
 MANY_ENTRIES = 10**6
 MOST_ROWS, PROGRAMS_WANTED = 8, 16384
 
@@ -50,7 +52,7 @@ def make_plan(rowptr: Tensor, limit: int | None = None) -> Plan:
     """Cut rows of more than `limit` entries into segments of that many."""
     counts = rowptr.diff()
     if limit is None:
-        limit = LONGEST_LIMIT if int(rowptr[-1]) > MANY_ENTRIES else SHORTEST_LIMIT
+        limit = LIMIT_OF_MANY if int(rowptr[-1]) > MANY_ENTRIES else LIMIT_OF_FEW
     long_row = (counts > limit).nonzero().squeeze(1)
     pieces = (counts[long_row] + limit - 1) // limit
     first = torch.zeros(long_row.numel() + 1, dtype=torch.int64, device=rowptr.device)

@@ -2,6 +2,8 @@ r"""The meaning of every op, in plain torch: readable, float64-safe, the oracle 
 
 Shapes are the ops' own: features ``[R, n, c]`` with runs first, ω ``[R, c]``, scores ``[R, n, heads]``, keys ``[R, 2]``,
 a graph as ``rowptr [n + 1]``, ``col [E]`` and ``weight [E]`` (row ``i`` receives), and its transpose likewise.
+
+Exporters take `propagate` and `attention` apart, so nothing in these two changes a tensor in place.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ def propagate(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Ten
     """
     signal = activated(x, relu)
     messages = weight.to(signal.dtype)[:, None] * signal[:, col]
-    gathered = torch.zeros_like(signal).index_add_(1, receivers(rowptr, col.numel()), messages)
+    gathered = torch.zeros_like(signal).index_add(1, receivers(rowptr, col.numel()), messages)
     if omega is None:
         return gathered.to(x.dtype)
     omega = omega.to(signal.dtype)[:, None, :]
@@ -87,7 +89,7 @@ def attention_log_sum(rowptr: Tensor, col: Tensor, dst: Tensor, src: Tensor, slo
     logit = torch.nn.functional.leaky_relu(dst[:, row] + src[:, col], slope)
     index = row.long()[None, :, None].expand_as(logit)
     largest = torch.full_like(dst, -torch.inf).scatter_reduce(1, index, logit, "amax")
-    total = torch.zeros_like(dst).index_add_(1, row, torch.exp(logit - largest[:, row]))
+    total = torch.zeros_like(dst).index_add(1, row, torch.exp(logit - largest[:, row]))
     occupied = total > 0
     return torch.where(occupied, largest + torch.where(occupied, total, 1).log(), 0)
 
@@ -127,7 +129,7 @@ def attention(
         alpha = alpha * attention_mask(col.numel(), heads, p, key, signal.dtype)
     blocks = signal.unflatten(2, (heads, -1))
     messages = alpha[..., None] * blocks[:, col]
-    gathered = torch.zeros_like(blocks).index_add_(1, receivers(rowptr, col.numel()), messages).flatten(2)
+    gathered = torch.zeros_like(blocks).index_add(1, receivers(rowptr, col.numel()), messages).flatten(2)
     factor = omega.to(signal.dtype)[:, None, :]
     return ((1 - factor) * signal + factor * gathered).to(x.dtype), scores, lse
 
@@ -223,6 +225,62 @@ def sparse_linear_backward(
     values = dropped_values(value, p, key)
     out = grad.new_zeros(grad.size(0), rowptr_t.numel() - 1, grad.size(2))
     return out.index_add_(1, col, values[..., None] * grad[:, receivers(rowptr, col.numel())])
+
+
+def linear(x: Tensor, weight: Tensor) -> Tensor:
+    """Return ``x W``, ``[R, n, c]`` and ``[R, c, d]`` → ``[R, n, d]``."""
+    return x @ weight
+
+
+def linear_backward(x: Tensor, weight: Tensor, grad: Tensor, need_x: bool) -> tuple[Tensor, Tensor]:
+    """Return the gradients of `linear` for x (empty where it is not needed) and W: ``g Wᵀ`` and ``xᵀ g``."""
+    return grad @ weight.mT if need_x else x.new_empty(0), x.mT @ grad
+
+
+def layer(
+    rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Tensor, map_: Tensor, relu: bool, keep: bool
+) -> tuple[Tensor, Tensor]:
+    """Return ``z K`` with z of `propagate`, and z for the backward pass if that shall `keep` it (else nothing)."""
+    z = propagate(rowptr, col, weight, x, omega, relu)
+    return z @ map_, z if keep else x.new_empty(0)
+
+
+def layer_backward(
+    rowptr: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    rowptr_t: Tensor,
+    col_t: Tensor,
+    weight_t: Tensor,
+    x: Tensor,
+    omega: Tensor,
+    map_: Tensor,
+    z: Tensor,
+    grad: Tensor,
+    relu: bool,
+    need_omega: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of `layer` for x, ω and K: ``zᵀ g`` for K, those of `propagate` at ``g Kᵀ`` for the others."""
+    z = z if z.numel() else propagate(rowptr, col, weight, x, omega, relu)
+    pulled = propagate_backward(rowptr_t, col_t, weight_t, x, omega, grad @ map_.mT, relu, need_omega)
+    return *pulled, z.mT @ grad
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    r"""Return :math:`\sum_i w_{si} \left(\log \sum_k e^{y_{ik}} - y_{i, t_i}\right)`, ``[R, S]``, over rows that weigh something.
+
+    Logits are ``[R, n, k]``, labels ``[n]`` (those of rows without weight may be anything), weights ``[R, S, n]``.
+    """
+    chosen = logits.gather(2, labels.clamp(min=0)[None, :, None].expand(logits.size(0), -1, 1)).squeeze(2)
+    losses = torch.logsumexp(logits, 2) - chosen
+    return torch.where(weights != 0, weights * losses[:, None], 0).sum(2)
+
+
+def cross_entropy_backward(logits: Tensor, labels: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+    """Return the gradient of `cross_entropy` for the logits: (softmax − one-hot) times the weight that reaches a row."""
+    pull = (weights * grad[:, :, None]).sum(1)[..., None]
+    hot = torch.nn.functional.one_hot(labels.clamp(min=0), logits.size(2)).to(logits.dtype)
+    return torch.where(pull != 0, pull * (torch.softmax(logits, 2) - hot), 0)
 
 
 def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from html import escape
 
 WIDTH, HEIGHT = 420, 250
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 38
+LETTER = 11  # height of the smallest text
 SMALLEST = 1e-30
 LEVELS = 16  # colours of a map, classes v0 to v15
 HUES = 10  # colours of series and classes, classes c0 to c9
@@ -40,6 +41,7 @@ class Axis:
     reach: Sequence[float] = ()
     tight: bool = False  # ends where the values end
     whole: bool = False  # has ticks at whole numbers only
+    named: Sequence[float] = ()  # has its ticks here
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class _Scale:
     end: float
     logarithmic: bool
     whole: bool
+    named: Sequence[float] = ()
 
     def __call__(self, value: float) -> float:
         if self.logarithmic:
@@ -66,7 +69,9 @@ class _Scale:
         return round(self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start), 1)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Return places and labels of about five ticks."""
+        """Return places and labels of about five ticks, or of those that were named."""
+        if self.named:
+            return [(self(value), f"{value:g}") for value in self.named]
         if self.logarithmic:
             step = max(1, math.ceil((self.high - self.low) / 5))
             exponents = range(math.ceil(self.low), math.floor(self.high) + 1, step)
@@ -97,7 +102,8 @@ def line_chart(title: str, series: Sequence[Series], x: Axis, y: Axis, marks: Se
             parts.append(_text(across(mark.value) + aside, HEIGHT - BOTTOM - 6, mark.name, anchor, "mark-text"))
     for mark in levels:
         parts.append(f'<path class="mark" d="M{LEFT} {up(mark.value)}H{WIDTH - RIGHT}"/>')
-        parts.append(_text(WIDTH - RIGHT, up(mark.value) - 4, mark.name, "end", "mark-text"))
+        above = up(mark.value) - TOP > LETTER  # else the name would be cut off at the top
+        parts.append(_text(WIDTH - RIGHT, up(mark.value) + (-4 if above else LETTER), mark.name, "end", "mark-text"))
     for each in shown:
         parts += _curve(each, across, up)
     return figure(title, parts, WIDTH, HEIGHT, [(each.name, each.hue) for each in series if each.name])
@@ -219,14 +225,14 @@ def _scale(values: Sequence[float], axis: Axis, start: float, end: float) -> _Sc
     low, high = min([*values, *axis.reach]), max([*values, *axis.reach])
     if axis.logarithmic:
         low, high = math.log10(max(low, SMALLEST)), math.log10(max(high, SMALLEST))
-        low, high = math.floor(low + 1e-9), math.ceil(high - 1e-9)
+        low, high = (low - 0.05, high + 0.05) if axis.named else (math.floor(low + 1e-9), math.ceil(high - 1e-9))
     elif not axis.tight:
         margin = 0.05 * (high - low)
         # What ends at a bound ends there exactly: a share is never beyond 0 or 1.
         low, high = (each if each in axis.reach else each + side * margin for each, side in ((low, -1), (high, 1)))
     if high - low < 1e-12:
-        low, high = low - 0.5 * (abs(low) or 1), high + 0.5 * (abs(high) or 1)
-    return _Scale(low, high, start, end, axis.logarithmic, axis.whole)
+        low, high = low - 0.05 * (abs(low) or 1), high + 0.05 * (abs(high) or 1)
+    return _Scale(low, high, start, end, axis.logarithmic, axis.whole, axis.named)
 
 
 def _frame(across: _Scale, up: _Scale, x_label: str, y_label: str) -> list[str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
+from omegagnn.files import write_bytes
 from omegagnn.report.page import self_contained
-from omegagnn.training.checkpoint import write_bytes
 
 # What is used stands before who uses it.
 SCRIPTS = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
 from string import Template
 
 
@@ -38,4 +40,13 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-__all__ = ["self_contained"]
+def report_frame(title: str, body: str) -> str:
+    """Return a page in the manner of all reports: their style, tables that sort."""
+    pieces = files("omegagnn.report") / "report_page"
+    html, style, script = (
+        (pieces / name).read_text(encoding="utf-8") for name in ("report.html", "style.css", "report.js")
+    )
+    return self_contained(html, style, [script], title=escape(title), body=body)
+
+
+__all__ = ["report_frame", "self_contained"]

@@ -4,34 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 
+from omegagnn.files import write_bytes
 from omegagnn.report.charts import interval_chart
-from omegagnn.report.page import self_contained
+from omegagnn.report.page import report_frame
 from omegagnn.report.run_findings import RunFindings
 from omegagnn.report.run_sections import run_sections, title_of
 from omegagnn.report.tables import charts, section, table
-from omegagnn.training.checkpoint import write_bytes
 from omegagnn.training.metrics import paired_test
 
 
 def report_page(runs: Sequence[RunFindings]) -> str:
     """Return the report of one or several runs as HTML."""
-    pieces = files("omegagnn.report") / "report_page"
-
-    def text(name: str) -> str:
-        return (pieces / name).read_text(encoding="utf-8")
-
     title = title_of(runs[0]) if len(runs) == 1 else f"{len(runs)} runs compared"
     parts = [] if len(runs) == 1 else [_comparison(runs)]
     for run in runs:
         heading = "" if len(runs) == 1 else f'<h1 id="{escape(run.result.run)}">{escape(title_of(run))}</h1>'
         parts.append(f"<article>{heading}{run_sections(run)}</article>")
-    return self_contained(
-        text("report.html"), text("style.css"), [text("report.js")], title=escape(title), body="\n".join(parts)
-    )
+    return report_frame(title, "\n".join(parts))
 
 
 def write_report(runs: Sequence[RunFindings], path: Path) -> None:

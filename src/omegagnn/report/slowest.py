@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 BETWEEN = "between them (Python)"
@@ -43,6 +44,8 @@ class _Clocked(TorchDispatchMode):
 
 def slowest_parts(work: Callable[[], object], most: int = 8) -> tuple[tuple[Part, ...], float]:
     """Do `work` on the CPU and return its slowest operations, then what lies between all operations, and milliseconds in all."""
+    with _Clocked():  # torch imports much when the first mode of a process is entered and first left by a backward pass
+        torch.zeros(1, requires_grad=True).sum().backward()
     with _Clocked() as clock:
         started = time.perf_counter()
         work()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from functools import partial
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from omegagnn.errors import WrongUse
 from omegagnn.nn.groups import Grouped
 from omegagnn.nn.model import OmegaNet
-from omegagnn.training.config import ModelConfig
+from omegagnn.training.config import ModelConfig, RunConfig
 
 OMEGA_MODELS = {"omega-gcn": "gcn", "omega-gat": "gat"}
 
@@ -27,6 +28,16 @@ def check_model(model: ModelConfig) -> None:
 
     if model.name not in BASELINES:
         raise WrongUse(f"There is no model {model.name!r}: choose one of {', '.join([*OMEGA_MODELS, *BASELINES])}.")
+
+
+def sized_for(config: RunConfig, num_nodes: int) -> RunConfig:
+    """Return the configuration with the number of nodes for a network that knows nodes by their number (LINKX)."""
+    from omegagnn.nn.baselines import BASELINES
+
+    kind = BASELINES.get(config.model.name)
+    if kind is None or "num_nodes" not in inspect.signature(kind).parameters:
+        return config
+    return config.with_values({"model.options": {"num_nodes": num_nodes, **config.model.options}})
 
 
 def build_net(model: ModelConfig, in_channels: int, out_channels: int, task: str, seeds: Tensor) -> Grouped:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from omegagnn.data.cache import replacing
 from omegagnn.errors import OmegaError
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: to a neighbour first, forced to disk, then renamed over the old one."""
-    try:
-        with replacing(path) as part, part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        _sync_folder(path.parent)
-    except OSError as error:
-        kept = "the last good one is kept" if path.exists() else "nothing was left behind"
-        raise OmegaError(
-            f"{path} could not be written ({error.strerror}): make room or choose another folder; {kept}."
-        ) from None
+from omegagnn.files import write_bytes
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -65,11 +49,3 @@ def sha256(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -19,13 +19,16 @@ from omegagnn.data.dataset import Dataset, Split
 from omegagnn.data.own import from_pyg
 from omegagnn.data.splits import held_out
 from omegagnn.errors import InterruptedRun, WrongUse
+from omegagnn.files import MODEL, check_model_folder
 from omegagnn.training.checkpoint import read_tensors
 from omegagnn.training.config import RunConfig
-from omegagnn.training.engine import MODEL, Plan, Trainer
+from omegagnn.training.engine import Plan, Trainer
 from omegagnn.training.environment import choose_device
 from omegagnn.training.fit import Result
 from omegagnn.training.inputs import Array, Features, read_features, read_graph, read_items, read_labels
 from omegagnn.training.journal import Journal
+from omegagnn.training.model_card import fitted_card
+from omegagnn.training.model_folder import classifier_facts, save_classifier
 from omegagnn.training.prediction import Predictor
 from omegagnn.training.signature import Signature
 
@@ -260,6 +263,10 @@ class OmegaClassifier:
 
     # ----------------------------------------------------------------------------------------------------- predicting
 
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "predictor_"):
+            raise NotFittedError("This OmegaClassifier is not fitted yet: call fit(X, edge_index, y) first.")
+
     def predict_proba(self, X: Any, edge_index: Any = None, *, edge_weight: Any = None) -> Any:
         """Return the probabilities of the classes, ``[n, classes]``: the mean over the seeds; a frame for a frame."""
         probabilities, index = self._probabilities(X, edge_index, edge_weight)
@@ -285,8 +292,7 @@ class OmegaClassifier:
         return float(np.mean(predicted[items] == classes[labels[items]]))
 
     def _probabilities(self, X: Any, edge_index: Any, edge_weight: Any) -> tuple[Array, pd.Index[Any] | None]:
-        if not hasattr(self, "predictor_"):
-            raise NotFittedError("This OmegaClassifier is not fitted yet: call fit(X, edge_index, y) first.")
+        self._check_fitted()
         predictor, index = self.predictor_, None
         given = _whole(X)
         if given is None:
@@ -300,6 +306,27 @@ class OmegaClassifier:
             given = Dataset("own", "node", graph, features.values, labels, feature_names=features.names)
         found = predictor.probabilities(predictor.read(given), device=choose_device(self.device))
         return found.numpy(), index
+
+    # ---------------------------------------------------------------------------------------------------------- keeping
+
+    def save_pretrained(self, folder: Path | str, card: str | None = None) -> None:
+        """Write the fitted classifier into a folder without pickles; `card` is its ``README.md`` [what is known here]."""
+        self._check_fitted()
+        known = card or self.predictor_.card
+        save_classifier(self, folder, known or fitted_card(self.predictor_, self.validation_scores_.tolist()))
+
+    @classmethod
+    def from_pretrained(cls, folder: Path | str) -> OmegaClassifier:
+        """Return the classifier that `save_pretrained` wrote, fitted."""
+        place = check_model_folder(folder)
+        facts = classifier_facts(place)
+        model = cls().set_params(**facts["params"])
+        model.predictor_ = Predictor.from_pretrained(place)
+        model.classes_, model.validation_scores_ = facts["classes"], facts["validation_scores"]
+        model.n_features_in_ = model.predictor_.signature.features
+        if facts["feature_names"]:
+            model.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
+        return model
 
 
 def _parameters() -> dict[str, Any]:

@@ -24,8 +24,8 @@ from omegagnn.data.own import own_names
 from omegagnn.data.places import data_root, may_be_written
 from omegagnn.data.registry import available
 from omegagnn.errors import OmegaError
+from omegagnn.files import write_bytes
 from omegagnn.ops import fused_twin
-from omegagnn.training.checkpoint import write_bytes
 from omegagnn.training.environment import DEFAULT_THREADS
 from omegagnn.training.fit import runs_folder
 from omegagnn.training.journal import Journal

@@ -16,19 +16,21 @@ from torch import Tensor
 
 from omegagnn.data.dataset import Dataset
 from omegagnn.errors import InterruptedRun, OmegaError, WrongUse
+from omegagnn.files import CONFIG, MODEL, write_bytes
 from omegagnn.training.batch import KEPT, RunBatch
 from omegagnn.training.captured import STRIDE
-from omegagnn.training.checkpoint import sha256, write_bytes, write_tensors
+from omegagnn.training.checkpoint import sha256, write_tensors
 from omegagnn.training.config import parse_config
 from omegagnn.training.distributed import ALONE, LostProcess, Team
 from omegagnn.training.environment import describe, one_thread_where_it_wins, peak_mib
 from omegagnn.training.journal import Journal, Member, MuteJournal
-from omegagnn.training.memory import explain_out_of_memory, runs_at_once
+from omegagnn.training.memory import explain_out_of_memory, memory_kept, runs_at_once
 from omegagnn.training.plan import Plan
 from omegagnn.training.records import EpochRecord
-from omegagnn.training.run_files import CONFIG, MODEL, Finished, RunFiles
+from omegagnn.training.run_files import Finished, RunFiles
 from omegagnn.training.sampled import configured_task
 from omegagnn.training.signature import Signature
+from omegagnn.training.tasks import TrainingTask
 
 FLUSH_SECONDS, CHECKPOINT_SECONDS = 1.0, 20.0
 STRIDE_SECONDS = 0.2  # how long a GPU may train before it is asked what came of it
@@ -164,6 +166,7 @@ class Trainer:
         facts = {
             "config": self.plan.config.model_dump(mode="json"),
             "preset": self.plan.preset,
+            "protocol": self.plan.protocol,
             "features": self.plan.dataset.num_features,
             "classes": self.plan.dataset.num_classes,
             "runs_at_once": self.at_once,
@@ -176,7 +179,7 @@ class Trainer:
     def train(self) -> None:
         """Train every member to its end and write the best weights."""
         try:
-            with self._ending_epochs_on_interrupt(), one_thread_where_it_wins(self.device):
+            with self._ending_epochs_on_interrupt(), one_thread_where_it_wins(self.device), memory_kept(self.device):
                 chunks = self._train_chunks()
             self.team.wait()
             if self.team.leads:
@@ -255,14 +258,14 @@ class Trainer:
         runs = -(-len(self.plan.seeds) // self.team.size)  # none of the processes is left without
         return runs_at_once(self.plan.config, task, runs, self.device, self.team.local_size)
 
-    def _make_task(self, members: Sequence[int]) -> Any:
+    def _make_task(self, members: Sequence[int]) -> TrainingTask:
         splits = [self.plan.splits[k] for k in members]
-        return configured_task(self.plan.dataset, self.plan.config, splits).to(self.device)
+        return configured_task(self.plan.dataset, self.plan.config, splits)
 
     def _make_batch(self, members: list[int]) -> RunBatch:
         seeds = torch.tensor([self.plan.seeds[k] for k in members])
         settings = [self.plan.settings_of(k) for k in members]
-        task = self._make_task(members)
+        task = self._make_task(members).to(self.device)
         return RunBatch(
             self.plan.config, task, members, seeds, settings, self.device,
             exploring=self.plan.exploring, team=self.team if self.shares_steps else ALONE,
@@ -270,6 +273,17 @@ class Trainer:
 
     def _train_chunk(self, number: int, members: list[int]) -> None:
         self._finished = {}
+        try:
+            batch = self._begin_chunk(number, members)
+            self._train_epochs(number, members, batch)
+        except (torch.OutOfMemoryError, RuntimeError, MemoryError) as error:
+            if isinstance(error, RuntimeError) and "memory" not in str(error):
+                raise
+            task = self._make_task(members[:1])
+            raise explain_out_of_memory(self.plan.config, task, len(members), self.device) from None
+        self._finish_chunk(number, batch)
+
+    def _begin_chunk(self, number: int, members: list[int]) -> RunBatch:
         saved = self.files.saved(number)
         if saved is not None:
             batch = self._restored(*saved)
@@ -278,27 +292,24 @@ class Trainer:
             batch = self._make_batch(members)
             self.journal.forget_after(self.run_name, members, 0)
         self._count_parameters(batch)
+        return batch
+
+    def _train_epochs(self, number: int, members: list[int], batch: RunBatch) -> None:
         last_flush = last_save = time.monotonic()
-        try:
-            while bool(batch.active.any()):
-                for record in batch.advance(STRIDE_SECONDS):
-                    self._collect(batch, record)
-                now = time.monotonic()
-                self.progress.epoch(batch, self._done_before + len(members) - int(batch.active.sum()))
-                if now - last_flush > FLUSH_SECONDS:
-                    self._flush()
-                    last_flush = now
-                if now - last_save > self.checkpoint_seconds and not self.plan.exploring:
-                    self._checkpoint(number, batch)
-                    last_save = now
-                if self.team.any(self._interrupted) if self.shares_steps else self._interrupted:
-                    self._interrupt(number, batch)
-                self._drop_stopped(batch)
-        except (torch.OutOfMemoryError, RuntimeError, MemoryError) as error:
-            if isinstance(error, RuntimeError) and "memory" not in str(error):
-                raise
-            raise explain_out_of_memory(self.plan.config, batch.task, len(batch.members), self.device) from None
-        self._finish_chunk(number, batch)
+        while bool(batch.active.any()):
+            for record in batch.advance(STRIDE_SECONDS):
+                self._collect(batch, record)
+            now = time.monotonic()
+            self.progress.epoch(batch, self._done_before + len(members) - int(batch.active.sum()))
+            if now - last_flush > FLUSH_SECONDS:
+                self._flush()
+                last_flush = now
+            if now - last_save > self.checkpoint_seconds and not self.plan.exploring:
+                self._checkpoint(number, batch)
+                last_save = now
+            if self.team.any(self._interrupted) if self.shares_steps else self._interrupted:
+                self._interrupt(number, batch)
+            self._drop_stopped(batch)
 
     def _interrupt(self, number: int, batch: RunBatch) -> None:
         if self.plan.exploring:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import resource
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -36,6 +37,8 @@ def choose_device(name: str | None) -> torch.device:
         )
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise WrongUse(f"There is no {name}: torch sees {torch.cuda.device_count()} GPU(s), numbered from 0.")
+    # The first product of a backward pass finds its thread without a context, takes the right one and warns of nothing.
+    warnings.filterwarnings("ignore", "Attempting to run cuBLAS, but there was no current CUDA context", UserWarning)
     return device
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +17,12 @@ from omegagnn.data import choose_splits as splits_of
 from omegagnn.data import load
 from omegagnn.data.dataset import Dataset, Split
 from omegagnn.errors import DataError, WrongUse
+from omegagnn.files import CONFIG, MODEL
 from omegagnn.nn.groups import Grouped
 from omegagnn.training.build import check_model
 from omegagnn.training.checkpoint import read_tensors
 from omegagnn.training.config import RunConfig, parse_config
-from omegagnn.training.engine import CONFIG, MODEL, Plan, Progress, Trainer
+from omegagnn.training.engine import Plan, Progress, Trainer
 from omegagnn.training.environment import choose_device
 from omegagnn.training.evaluation import Evaluation, evaluate, kept_rule
 from omegagnn.training.journal import Journal
@@ -106,6 +107,14 @@ class Result:
             data_root: where data sets lie.
         """
         return self.predictor.table(graph, member, kept_rule(self), data_root=data_root)
+
+    def save_pretrained(self, folder: Path | str, dataset: Dataset | None = None) -> None:
+        """Write the trained networks into a folder of their own, with a card; `dataset`, the run's own, is audited there."""
+        from omegagnn.training.model_card import run_card
+        from omegagnn.training.model_folder import save_model
+
+        predictor = replace(self.predictor, rule=kept_rule(self))
+        save_model(predictor, folder, run_card(self, dataset))
 
     def evaluate(self, data: Source = None, **options: Any) -> Evaluation:
         """Recompute scores on the run's own data or on `data`; the options are those of `omegagnn.training.evaluation`."""

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from omegagnn.data.cache import replacing
 from omegagnn.errors import OmegaError, WrongUse
+from omegagnn.files import replacing
 from omegagnn.training.protocol import Curve, ValidationCurve
 
 SCHEMA_VERSION = 2
@@ -197,6 +197,10 @@ class Journal:
     def runs(self) -> list[dict[str, Any]]:
         """Return all runs, newest first."""
         return self._read("SELECT * FROM runs ORDER BY created DESC, rowid DESC")
+
+    def runs_of(self, config_hash: str) -> list[dict[str, Any]]:
+        """Return the runs of a configuration, newest first."""
+        return self._read("SELECT * FROM runs WHERE config_hash = ? ORDER BY created DESC, rowid DESC", (config_hash,))
 
     def run(self, run: str) -> dict[str, Any]:
         """Return one run; `run` may be an unambiguous beginning of its name, or ``last``."""

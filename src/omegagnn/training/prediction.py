@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,20 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from omegagnn.data import load
 from omegagnn.data.dataset import Dataset
 from omegagnn.data.own import Schema, import_tables, item_ids, prediction_table, read_source
 from omegagnn.data.own.store import DATASET_FILE, load_stored
-from omegagnn.errors import OmegaError, WrongUse
+from omegagnn.errors import WrongUse
+from omegagnn.files import CARD, CONFIG, MODEL, check_model_folder, read_config
 from omegagnn.nn.groups import Grouped
 from omegagnn.nn.stacked import StackedRuns
 from omegagnn.training.batch import DTYPES, KEPT, arithmetic
-from omegagnn.training.build import build_net
+from omegagnn.training.build import build_net, omega_net
 from omegagnn.training.checkpoint import read_rows
 from omegagnn.training.config import RunConfig, parse_config
-from omegagnn.training.engine import CONFIG, MODEL
 from omegagnn.training.environment import one_thread_where_it_wins
 from omegagnn.training.sampled import configured_task
 from omegagnn.training.signature import Signature
@@ -39,7 +38,7 @@ Source = Any
 CPU = torch.device("cpu")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Predictor:
     """The trained networks of a run, one a member, with all that they need to know of their data.
 
@@ -49,23 +48,42 @@ class Predictor:
         config: the configuration of the run.
         signature: what the run was trained on.
         weights: the file of the weights, or the weights themselves, as the trainer names them (``RULE/PARAMETER``).
+        rule: the rule whose weights are used where none is named.
     """
 
     config: RunConfig
     signature: Signature
     weights: Path | dict[str, Tensor]
+    rule: str = "honest"
 
     @classmethod
     def open(cls, folder: Path | str) -> Predictor:
-        """Return the predictor of a run's folder."""
+        """Return the predictor of a run's folder, or of a folder that `save_pretrained` wrote."""
         folder = Path(folder)
-        try:
-            facts = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise WrongUse(f"{folder} is no folder of a run: it has no {CONFIG}.") from None
-        except ValueError as error:
-            raise OmegaError(f"{folder / CONFIG} is damaged ({error}): restore it or train again.") from None
-        return cls(parse_config(facts["config"], str(folder / CONFIG)), Signature.load(folder), folder / MODEL)
+        facts = read_config(folder)
+        if "config" not in facts:
+            raise WrongUse(f"{folder} holds a network without its data: open it with OmegaNet.from_pretrained.")
+        rule = facts.get("protocol", "honest")
+        config, signature = parse_config(facts["config"], str(folder / CONFIG)), Signature.load(folder)
+        return cls(config, signature, folder / MODEL, rule if rule in KEPT else "honest")
+
+    @classmethod
+    def from_pretrained(cls, folder: Path | str) -> Predictor:
+        """Return the predictor of a model's folder; a pickle is refused in one sentence."""
+        return cls.open(check_model_folder(folder))
+
+    def save_pretrained(self, folder: Path | str, card: str | None = None) -> None:
+        """Write a folder with all that predicting needs; `card` is the text of its ``README.md`` [the one it came with]."""
+        from omegagnn.training.model_card import bare_card
+        from omegagnn.training.model_folder import save_model
+
+        save_model(self, folder, card or self.card or bare_card(self))
+
+    @property
+    def card(self) -> str | None:
+        """The model card it came with, if it did."""
+        path = self.weights.parent / CARD if isinstance(self.weights, Path) else None
+        return path.read_text(encoding="utf-8") if path is not None and path.is_file() else None
 
     # ---------------------------------------------------------------------------------------------------- networks
 
@@ -79,9 +97,9 @@ class Predictor:
         """Number of members."""
         return len(next(iter(self.epochs.values())))
 
-    def network(self, member: int = 0, rule: str = "honest") -> Grouped:
+    def network(self, member: int = 0, rule: str | None = None) -> Grouped:
         """Return the network of one member with its best weights, as a batch of one run."""
-        state = self._state(member, rule)
+        state = self._state(member, rule or self.rule)
         signature = self.signature
         net = build_net(self.config.model, signature.features, signature.classes, signature.task, torch.tensor([0]))
         net = net.to(dtype=DTYPES[self.config.training.precision])
@@ -89,6 +107,17 @@ class Predictor:
             for name, tensor in {**dict(net.named_parameters()), **dict(net.named_buffers())}.items():
                 tensor.copy_(state[name])
         return net.eval()
+
+    def single(self, member: int = 0, rule: str | None = None) -> nn.Module:
+        """Return the network of one member with its best weights, without a run axis."""
+        net = self.network(member, rule)
+        if isinstance(net, StackedRuns):
+            return net.extract(0).eval()
+        signature, state = self.signature, net.state_dict()
+        level = "graph" if signature.task == "graph" else "node"
+        alone = omega_net(self.config.model, signature.features, signature.classes, level, runs=None)
+        alone.to(next(net.parameters()).dtype).load_state_dict({name: tensor[0] for name, tensor in state.items()})
+        return alone.eval()
 
     def _state(self, member: int, rule: str) -> dict[str, Tensor]:
         if rule not in KEPT:
@@ -150,7 +179,7 @@ class Predictor:
 
     # -------------------------------------------------------------------------------------------------- predictions
 
-    def logits(self, dataset: Dataset, member: int = 0, rule: str = "honest", device: torch.device = CPU) -> Tensor:
+    def logits(self, dataset: Dataset, member: int = 0, rule: str | None = None, device: torch.device = CPU) -> Tensor:
         """Return one member's outputs for all items of a data set that fits, ``[items, classes]``."""
         with self.working(dataset, device) as task:
             return self.outputs(task, member, rule, device)[:, 0]
@@ -159,7 +188,7 @@ class Predictor:
         self,
         dataset: Dataset,
         members: Sequence[int] | None = None,
-        rule: str = "honest",
+        rule: str | None = None,
         device: torch.device = CPU,
         told: Callable[[float], None] = lambda _: None,
     ) -> Tensor:
@@ -181,7 +210,7 @@ class Predictor:
         self,
         source: Source,
         member: int | None = None,
-        rule: str = "honest",
+        rule: str | None = None,
         device: torch.device = CPU,
         data_root: Path | str | None = None,
     ) -> pd.DataFrame:
@@ -198,7 +227,7 @@ class Predictor:
         with torch.no_grad(), one_thread_where_it_wins(device), arithmetic(training.precision, device):
             yield task
 
-    def outputs(self, task: TrainingTask, member: int, rule: str, device: torch.device) -> Tensor:
+    def outputs(self, task: TrainingTask, member: int, rule: str | None, device: torch.device) -> Tensor:
         """Return the outputs of one member, as the trainer measures them, ``[items, 1, classes]``."""
         net = self.network(member, rule).to(device)
         return task.logits(net, task.operator(net)).to(task.dtype)

@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from omegagnn.files import MODEL
 from omegagnn.training.checkpoint import read_tensors, write_tensors
-
-MODEL, CONFIG = "model.safetensors", "config.json"
 
 Finished = dict[str, dict[int, Tensor]]
 

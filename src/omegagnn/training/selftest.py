@@ -10,12 +10,13 @@ from torch import Tensor
 
 from omegagnn.data.loading import embedded
 from omegagnn.errors import OmegaError
+from omegagnn.files import MODEL
 from omegagnn.graph import Graph
 from omegagnn.ops import attention_propagate, fused_twin, omega_propagate, use_backend
 from omegagnn.training.batch import RunBatch
 from omegagnn.training.checkpoint import read_tensors
 from omegagnn.training.config import DEFAULT_JOB, RunConfig
-from omegagnn.training.engine import MODEL, Progress, Trainer
+from omegagnn.training.engine import Progress, Trainer
 from omegagnn.training.fit import Result, make_plan
 from omegagnn.training.journal import Journal
 from omegagnn.training.run_files import RunFiles

@@ -18,7 +18,7 @@ from torch import Tensor
 from omegagnn.data.dataset import Dataset, Task
 from omegagnn.data.own.schema import Schema
 from omegagnn.errors import DataError, OmegaError
-from omegagnn.training.checkpoint import write_bytes
+from omegagnn.files import write_bytes
 
 DATA, SCHEMA = "data.json", "schema.json"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from omegagnn.errors import WrongUse
-from omegagnn.training.checkpoint import write_bytes
+from omegagnn.files import write_bytes
 from omegagnn.training.config import RunConfig
 from omegagnn.training.metrics import Summary
 from omegagnn.training.presets.preset import PARTS, differences, needed_keys, parse_preset, text_of

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from omegagnn.data.cache import replacing
 from omegagnn.data.dataset import Dataset
 from omegagnn.errors import WrongUse
+from omegagnn.files import replacing
 
 BETWEEN = ";"  # stands between the names of several labels of one item
 

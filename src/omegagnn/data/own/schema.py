@@ -13,11 +13,11 @@ import pandas as pd
 import scipy.sparse as sp
 from torch import Tensor
 
-from omegagnn.data.cache import replacing
 from omegagnn.data.own.coding import Block, Column, Missing, encode, fit
 from omegagnn.data.own.sparse import is_worth_sparse, sparse_or_dense, to_torch
 from omegagnn.data.own.tables import Table, read_table
 from omegagnn.errors import DataError, WrongUse
+from omegagnn.files import replacing
 
 NodeFeatures = Literal["one-hot", "degree", "positional"]
 
@@ -33,7 +33,8 @@ class Recipe:
         label: column of classes, in the graphs table where there is one, else in the nodes table [no labels].
         features: feature columns of the nodes table [all that are nothing else].
         categorical: feature columns that are categories even where they read as numbers.
-        source, target: columns of the edges table [``source``/``target``, ``src``/``dst``, ``from``/``to``, else the first two].
+        source: column of the edges table that sends [``source``, ``src`` or ``from``, else the first].
+        target: column of the edges table that receives [``target``, ``dst`` or ``to``, else the second].
         weights: column of edge weights [all edges weigh 1].
         directed: keep the direction of edges instead of making each run both ways [the format's own, else False].
         split: columns that say ``train``, ``val`` or ``test`` for each row, in the table of the labels; each is one split.

@@ -22,7 +22,7 @@ def take_blocks(graph: Graph, ptr: Tensor, blocks: Tensor) -> tuple[Graph, Tenso
     """
     starts, sizes = ptr[blocks], ptr[blocks + 1] - ptr[blocks]
     nodes = ranges(starts, sizes)
-    batch = torch.repeat_interleave(torch.arange(blocks.numel()), sizes)
+    batch = torch.repeat_interleave(torch.arange(blocks.numel(), device=blocks.device), sizes)
     edges, taken = _take_rows(graph, starts, sizes, nodes)
     transposed = graph.transposed
     first_edge, new_first_edge = graph.rowptr[starts].long(), taken.rowptr[sizes.cumsum(0) - sizes].long()
@@ -40,7 +40,7 @@ def _take_rows(graph: Graph, starts: Tensor, sizes: Tensor, nodes: Tensor) -> tu
     edge_sizes = graph.rowptr[starts + sizes].long() - first
     edges = ranges(first, edge_sizes)
     shift = torch.repeat_interleave(sizes.cumsum(0) - sizes - starts, edge_sizes)
-    rowptr = torch.zeros(nodes.numel() + 1, dtype=graph.rowptr.dtype)
+    rowptr = torch.zeros(nodes.numel() + 1, dtype=graph.rowptr.dtype, device=nodes.device)
     rowptr[1:] = graph.rowptr.diff()[nodes].cumsum(0)
     col = (graph.col[edges] + shift).to(graph.col.dtype)
     weight = None if graph.weight is None else graph.weight[edges]
