@@ -110,7 +110,7 @@ def test_the_formula_of_scaling_has_the_constants_of_the_planner() -> None:
     page = (REPOSITORY / "docs" / "scaling.md").read_text(encoding="utf-8")
     assert f"{expected.PROGRAM // expected.MIB}\\ \\mathrm{{MiB}}" in page
     assert f"{expected.ENTRY} E + {expected.NODE} n" in page
-    assert f"\\max\\bigl({expected.MAKING} E" in page
+    assert f"\\max\\bigl({expected.MAKING} E,\\; {expected.KEPT_FOR_NEXT}\\, R" in page
 
 
 def test_the_tables_of_the_readme_are_written_from_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
