@@ -77,6 +77,9 @@ def test_verbs_options_and_names_are_completed(
     runs = sorted(path.name for path in (tmp_path / "runs").glob("karate-*"))
     assert sorted(ask("runs", "show", "karate")) == runs  # type: ignore[operator]
     assert len(runs) == 2
+    assert ask("reproduce", "semi-") == ["semi-summary", "semi-depth"]  # type: ignore[operator]
+    assert ask("reproduce", "tu", "eu") == ["euler"]  # type: ignore[operator]
+    assert ask("reproduce", "re") == ["report"]  # type: ignore[operator]
     assert ask("train", "--resume", "la") == ["last"]  # type: ignore[operator]
     assert ask("diagnose", runs[0]) == [runs[0]]  # type: ignore[operator]
     assert ask("export", runs[0]) == [runs[0]]  # type: ignore[operator]
@@ -105,7 +108,7 @@ def test_completing_is_quick_because_torch_stays_out() -> None:
         "import sys; from omegagnn.cli import main; main(); "
         "print(sorted({'torch', 'pandas', 'numpy', 'scipy'} & set(sys.modules)), file=sys.stderr)"
     )
-    for words in ("omegagnn train c", "omegagnn train --preset s", "omegagnn runs show k"):
+    for words in ("omegagnn train c", "omegagnn train --preset s", "omegagnn runs show k", "omegagnn reproduce t"):
         environment = {**os.environ, "_OMEGAGNN_COMPLETE": "complete_bash", "COMP_WORDS": words}
         environment["COMP_CWORD"] = str(len(words.split()) - 1)
         done = subprocess.run(

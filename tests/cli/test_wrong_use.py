@@ -74,6 +74,16 @@ USES: list[tuple[str, int, str]] = [
     ("tune karate --trials 0", 2, "Invalid value for '--trials'"),
     ("tune karat", 2, "There is no data set 'karat'"),
     ("tune karate --search training.lr_oc=fast", 2, "neither a range"),
+    ("reproduce semi-dept", 2, "There is no item 'semi-dept': did you mean semi-depth?"),
+    ("reproduce run", 2, "Missing argument"),
+    ("reproduce tu --only cora", 2, "No training has all words of 'cora' in its name"),
+    ("reproduce euler --minutes -1", 2, "Invalid value for '--minutes'"),
+    ("reproduce euler --device tpu", 2, "There is no device 'tpu'"),
+    ("reproduce list nothing", 2, "There is no item 'nothing'"),
+    ("reproduce merge nowhere", 2, "There are no results in nowhere"),
+    ("reproduce report", 2, "There are no results in results/paper"),
+    ("reproduce report --html page.md", 2, "--html page.md is no name for a page"),
+    ("reproduce report --out page.html", 2, "--out page.html is no name for a page"),
     ("doctor now", 2, "unexpected extra argument"),
 ]
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
+from omegagnn import ops
 from omegagnn.graph import Graph
 from omegagnn.ops import (
     Draws,
@@ -21,6 +22,7 @@ from omegagnn.ops import (
     attention_propagate,
     dropout,
     fused_twin,
+    omega_layer,
     omega_propagate,
     sparse_linear,
     spmm,
@@ -45,6 +47,36 @@ def sigma(x: Tensor, relu: bool) -> Tensor:
 
 
 # ------------------------------------------------------------------------------------------------------- propagation
+
+
+@ON_BACKENDS
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("runs", [None, 2])
+def test_a_whole_layer_is_its_two_parts_with_all_derivatives(
+    backend: str, runs: int | None, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kept:
+        monkeypatch.setattr(ops, "KEPT_FROM", 0)
+    lead = () if runs is None else (runs,)
+    pairs = torch.tensor([[0, 1, 2, 2, 4], [1, 2, 0, 3, 4]])
+    x = torch.randn(6, *lead, 3, dtype=torch.float64, requires_grad=True)
+    omega = torch.randn(*lead, 3, dtype=torch.float64, requires_grad=True)
+    map_ = torch.randn(*lead, 3, 2, dtype=torch.float64, requires_grad=True)
+    entries = torch.rand(5, dtype=torch.float64, requires_grad=True)
+
+    def layer(x: Tensor, omega: Tensor, map_: Tensor, entries: Tensor) -> Tensor:
+        return omega_layer(x, Graph.from_edge_index(pairs, 6, entries), omega, map_, relu=True)
+
+    with use_backend(backend):
+        mixed = omega_propagate(x, Graph.from_edge_index(pairs, 6, entries), omega, relu=True)
+        expected = torch.einsum("nrc,rcd->nrd", mixed, map_) if runs else mixed @ map_
+        assert_close(layer(x, omega, map_, entries), expected)
+        assert gradcheck(layer, (x, omega, map_, entries), check_batched_grad=True)
+        assert gradgradcheck(layer, (x, omega, map_, entries))
+        fixed = entries.detach()
+        assert gradcheck(lambda *leaves: layer(*leaves, fixed), (x, omega, map_), check_batched_grad=True)
+        mapped = torch.vmap(lambda x: layer(x, omega, map_, fixed))(torch.stack([x, 2 * x]))
+        assert_close(mapped[1], layer(2 * x, omega, map_, fixed))
 
 
 @ON_BACKENDS

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from hosts import Host, hosts
 from ranks import kill_in_mid_run
 
 # The folder of the training tests is on the path now.
 from processes import SETTINGS, assert_same_bits, environment, latest, store_tiny, torchrun, words  # isort: skip
 
 from omegagnn.cli import main
+from omegagnn.training.fit import Result
+from omegagnn.training.journal import Journal
 
 LONG = {
-    "runs": (["tiny-node", "--seeds", "4", "--splits", "0", "--epochs", "1200"], []),
+    "runs": (["tiny-node", "--seeds", "4", "--splits", "0", "--epochs", "600"], []),
     "steps": (
-        ["tiny-graph", "--seeds", "1", "--splits", "0", "--epochs", "250"],
+        ["tiny-graph", "--seeds", "1", "--splits", "0", "--epochs", "120"],
         ["training.shards=2"],
     ),
 }
@@ -49,8 +53,7 @@ def test_torchrun_restarts_a_job_whose_process_was_killed_and_nothing_is_lost(
     (tmp_path / "other").rename(tmp_path / "runs")
     again = latest(tmp_path)
     assert again.run == run.name, "the restarted processes went on with the run that had begun"
-    whole = type(whole)(type(whole.journal)(tmp_path / "first"), whole.run)
-    assert_same_bits(whole, again)
+    assert_same_bits(Result(Journal(tmp_path / "first"), whole.run), again)
 
 
 @pytest.mark.parametrize(("mode", "rank"), [("steps", 1), pytest.param("runs", 0, marks=pytest.mark.slow)])
@@ -69,11 +72,37 @@ def test_without_restarts_the_job_ends_with_a_sentence_and_can_be_resumed(mode: 
     assert len(sentences) == 1, errors
     assert f"go on with `omegagnn train --resume {broken.run}" in sentences[0]
     # What was begun by two processes is finished by one.
-    places = [
-        word
-        for k, word in enumerate(job)
-        if job[k - 1] in ("--runs-dir", "--data-root") or word in ("--runs-dir", "--data-root")
-    ]
-    assert main(["train", "--resume", broken.run, *places, "--device", "cpu"]) == 0
-    first = type(broken.journal)(tmp_path / "first")
-    assert_same_bits(type(broken)(first, first.run("last")["run"]), latest(tmp_path))
+    places = ["--runs-dir", str(tmp_path / "runs"), "--data-root", str(tmp_path / "data"), "--device", "cpu"]
+    assert main(["train", "--resume", broken.run, *places]) == 0
+    first = Journal(tmp_path / "first")
+    assert_same_bits(Result(first, first.run("last")["run"]), latest(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", LONG)
+def test_four_hosts_train_one_job(mode: str, tmp_path: Path) -> None:
+    store_tiny(tmp_path)
+    arguments, settings = LONG[mode]
+    job = words(tmp_path, *arguments, settings=[*SETTINGS, *settings, *(["training.shards=4"] if settings else [])])
+    assert main(job[1:]) == 0
+    (tmp_path / "runs").rename(tmp_path / "first")
+    with hosts(4) as machines:
+        agents = [start_agent(machine, machines[0], job) for machine in machines]
+        said = [agent.communicate(timeout=400) for agent in agents]
+    assert [agent.returncode for agent in agents] == [0] * 4, said
+    assert sum("test accuracy" in out for out, _ in said) == 1
+    first = Journal(tmp_path / "first")
+    assert_same_bits(Result(first, first.run("last")["run"]), latest(tmp_path))
+    print(f"four hosts: {machines[0].prefix or 'loopback'}")
+
+
+def start_agent(machine: Host, leader: Host, job: list[str]) -> subprocess.Popen[str]:
+    """Start torchrun on a host."""
+    meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{leader.address}:29411", "--rdzv-id", "four"]
+    meeting += ["--rdzv-conf", f"is_host={int(machine is leader)}"]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "4", "--nproc-per-node", "1", *meeting]
+    command = [*machine.prefix, *launcher, "--local-addr", machine.address, "-m", *job]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment(GLOO_SOCKET_IFNAME=machine.interface),
+    )  # fmt: skip

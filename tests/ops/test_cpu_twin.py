@@ -20,6 +20,7 @@ from omegagnn.ops import (
     SparseFeatures,
     attention_propagate,
     cpu,
+    cpu_calls,
     cpu_disk,
     cpu_kernels,
     dropout,
@@ -108,6 +109,27 @@ def every_kernel(
         arrays = (s.rowptr_t, s.col_t, s.weight_t)
         return lambda module, r=every: module.propagate_backward(*arrays, x[r], omega[r], grad[r], relu, need_omega)
 
+    weight = torch.randn(runs, width, 5 * heads, dtype=dtype)
+    pulled = torch.randn(runs, n, 5 * heads, dtype=dtype)
+
+    labels, shares = torch.randint(-1, 5 * heads, (n,)), torch.rand(runs, 2, n, dtype=dtype).sub(0.5).relu()
+
+    def linear_backward(need_x):
+        return lambda module, r=every: module.linear_backward(x[r], weight[r], pulled[r], need_x)
+
+    def layer(keep):
+        arrays = (*s.forward, s.weight)
+        return lambda module, r=every: module.layer(*arrays, x[r], omega[r], weight[r], relu, keep)
+
+    def layer_backward(keep):
+        def call(module, r=every):
+            graph, arrays = (*s.forward, s.weight), (x[r], omega[r], weight[r])
+            z = module.layer(*graph, *arrays, relu, keep)[1]
+            graph_t = (s.rowptr_t, s.col_t, s.weight_t)
+            return module.layer_backward(*graph, *graph_t, *arrays, z, pulled[r], relu, True)
+
+        return call
+
     def sparse_linear_backward(module, r=every):
         return module.sparse_linear_backward(*s.both, s.weight, grad[r], p, key[r])
 
@@ -120,6 +142,18 @@ def every_kernel(
         "attention and its backward": attention_backward,
         "sparse linear": lambda module, r=every: module.sparse_linear(*s.forward, s.weight, x[r], p, key[r]),
         "sparse linear backward": sparse_linear_backward,
+        "linear": lambda module, r=every: module.linear(x[r], weight[r]),
+        "linear of shared features": lambda module, r=every: module.linear(x[:1].expand_as(x)[r], weight[r]),
+        "linear backward": linear_backward(True),
+        "linear backward without x": linear_backward(False),
+        "layer": layer(False),
+        "layer that keeps": layer(True),
+        "layer backward": layer_backward(False),
+        "layer backward of what was kept": layer_backward(True),
+        "cross entropy": lambda module, r=every: module.cross_entropy(pulled[r], labels, shares[r]),
+        "cross entropy backward": lambda module, r=every: module.cross_entropy_backward(
+            pulled[r], labels, shares[r], omega.sum(1, keepdim=True).expand(-1, 2)[r]
+        ),
         "dropout": lambda module, r=every: module.dropout(x[r], p, key[r]),
         "keys": lambda module, r=every: module.draw_key(seeds[r], torch.tensor(2**40 + 3), 2**33 + 5),
     }
@@ -198,13 +232,13 @@ def test_threads_change_no_bit(dtype: torch.dtype, monkeypatch: pytest.MonkeyPat
     kernels = every_kernel(Structure(random_graph(9 * cpu.CHUNK + 5, 40_000), dtype), 2, 24, 2, dtype, 0.5)
     del kernels["keys"]  # two words a run are never worth a second thread
     used = []
-    pool = cpu._pool
-    monkeypatch.setattr(cpu, "_pool", lambda count: used.append(count) or pool(count))
+    pool = cpu_calls._pool
+    monkeypatch.setattr(cpu_calls, "_pool", lambda count: used.append(count) or pool(count))
     for kernel in kernels.values():
         alone = kernel(cpu)
         assert not used
         with threads(3), monkeypatch.context() as patch:
-            patch.setattr(cpu, "WORTH_SHARING", 0)
+            patch.setattr(cpu_calls, "WORTH_SHARING", 0)
             assert_same_bits(kernel(cpu), alone)
         assert set(used) == {2}  # and the caller
         used.clear()
@@ -214,7 +248,7 @@ def test_small_work_stays_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None
     def refuse(count: int) -> None:
         raise AssertionError(f"asked for {count} threads")
 
-    monkeypatch.setattr(cpu, "_pool", refuse)
+    monkeypatch.setattr(cpu_calls, "_pool", refuse)
     with threads(4):
         for kernel in every_kernel(Structure(random_graph(5000, 20_000)), 1, 64, 1, torch.float32, 0.5).values():
             kernel(cpu)
@@ -222,8 +256,8 @@ def test_small_work_stays_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None
 
 FORK = """
 import os, torch
-from omegagnn.ops import cpu
-cpu.WORTH_SHARING = 0
+from omegagnn.ops import cpu, cpu_calls
+cpu_calls.WORTH_SHARING = 0
 torch.set_num_threads(2)
 rows = 3 * cpu.CHUNK
 rowptr, col = torch.arange(rows + 1), torch.arange(rows).flip(0)
@@ -341,7 +375,7 @@ def test_strided_arguments_are_read_as_they_are_meant() -> None:
 
 
 def test_large_results_are_whole() -> None:
-    x, key = torch.ones(1, 3, cpu.LARGE_PAGES_FROM // 8), torch.zeros(1, 2).long()
+    x, key = torch.ones(1, 3, cpu_calls.LARGE_PAGES_FROM // 8), torch.zeros(1, 2).long()
     assert_same_bits(cpu.dropout(x, 0.5, key), reference.dropout(x, 0.5, key))
 
 

@@ -222,7 +222,8 @@ def test_long_rows_are_cut_into_segments_that_cover_them() -> None:
 @pytest.mark.parametrize(("runs", "n", "c", "d"), [(1, 5, 3, 7), (2, 70, 16, 20), (1, 33, 64, 64), (1, 10, 80, 4)])
 def test_both_gradients_of_a_product(runs: int, n: int, c: int, d: int) -> None:
     x, weight, grad = (torch.randn(runs, *shape).to(DEVICE) for shape in ((n, c), (c, d), (n, d)))
-    grad_x, grad_weight = gpu.product_gradients(x, weight, grad)
+    check(gpu.linear(x, weight), x.double() @ weight.double(), torch.float32)
+    grad_x, grad_weight = gpu.linear_backward(x, weight, grad, True)
     check(grad_x, grad.double() @ weight.double().mT, torch.float32)
     check(grad_weight, x.double().mT @ grad.double(), torch.float32)
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
+from omegagnn.ops import fused_twin
 from omegagnn.training.metrics import (
     binary_nll,
     commonest_class_score,
@@ -15,6 +16,7 @@ from omegagnn.training.metrics import (
     nll,
     paired_test,
     summarise,
+    weighted_nll,
     weighted_sums,
 )
 
@@ -29,6 +31,25 @@ def test_nll_equals_cross_entropy_of_each_run() -> None:
 def test_unknown_labels_do_not_break_the_loss_of_others() -> None:
     labels = torch.tensor([0, -1, 2])
     assert torch.isfinite(nll(torch.randn(3, 1, 4), labels)).all()
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_weighted_cross_entropy_is_torchs(runs: int) -> None:
+    logits = torch.randn(9, runs, 4, dtype=torch.float64, requires_grad=True)
+    labels, weights = torch.tensor([0, 1, 2, 3, 3, -1, 0, 1, -1]), torch.rand(runs, 2, 9, dtype=torch.float64)
+    weights[:, :, labels < 0] = 0
+    weights[:, 0, ::2] = 0
+    expected = weighted_sums(nll(logits, labels), weights)
+    torch.testing.assert_close(weighted_nll(logits, labels, weights), expected)
+    shared = weights[:1].expand_as(weights)
+    torch.testing.assert_close(weighted_nll(logits, labels, weights[:1]), weighted_nll(logits, labels, shared))
+    assert torch.autograd.gradcheck(lambda logits: weighted_nll(logits, labels, weights), logits)
+
+
+def test_a_label_that_is_no_class_is_seen_in_the_loss() -> None:
+    weights = torch.ones(1, 1, 2)
+    if fused_twin("cpu") is not None:
+        assert weighted_nll(torch.randn(2, 1, 3), torch.tensor([0, 3]), weights).isnan().all()
 
 
 def test_weighted_sums_is_the_sum() -> None:

@@ -158,14 +158,19 @@ def train_pairs(
 
     `start` chooses other initial parameters for the same tasks.
     """
-    nets = ParallelNets(pairs, channels, num_layers, start)
+    nets = train_nets(ParallelNets(pairs, channels, num_layers, start), steps, learning_rate)
+    with torch.no_grad():
+        return nets.losses()
+
+
+def train_nets(nets: ParallelNets, steps: int = 5000, learning_rate: float = 1e-3) -> ParallelNets:
+    """Train networks with Adam (no weight decay) and return them."""
     optimizer = torch.optim.Adam(nets.parameters(), lr=learning_rate, foreach=True)
     for _ in range(steps):
         optimizer.zero_grad()
         nets.losses().sum().backward()
         optimizer.step()
-    with torch.no_grad():
-        return nets.losses()
+    return nets
 
 
 def _start(network: Network, seed: int, channels: int, num_layers: int) -> list[Tensor]:
@@ -201,6 +206,7 @@ __all__ = [
     "ParallelNets",
     "gradient_task",
     "train_model",
+    "train_nets",
     "train_pairs",
     "upwind_gradient",
 ]

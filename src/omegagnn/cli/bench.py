@@ -54,6 +54,7 @@ def bench(
     from omegagnn.benchmark.plans import peer_cases
     from omegagnn.benchmark.sweeps import sweeps
     from omegagnn.training.environment import choose_device
+    from omegagnn.training.memory import memory_kept
 
     started = time.perf_counter()
     device = choose_device(device_name)
@@ -64,10 +65,11 @@ def bench(
         return
     _check_places(output, picture)
     torch.set_num_threads(threads)
-    limits = ceilings(device)
-    run = Bench(quick, data_root, limits, note, device)
-    cases = list(peer_cases(run, chosen.__contains__))
-    grown = sweeps(quick, note, chosen.__contains__, device)
+    with memory_kept(device):  # as in training, for the peers too
+        limits = ceilings(device)
+        run = Bench(quick, data_root, limits, note, device)
+        cases = list(peer_cases(run, chosen.__contains__))
+        grown = sweeps(quick, note, chosen.__contains__, device)
     result: dict[str, Any] = {
         "command": _command(quick, only or [], sweep, threads, device_name),
         "environment": _environment(device),

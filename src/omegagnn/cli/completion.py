@@ -17,6 +17,7 @@ from pathlib import Path
 import typer
 
 MODELS = ("omega-gcn", "omega-gat", "gcn", "gat", "gatv2", "gcnii", "appnp", "jknet", "gprgnn", "gin", "mlp", "sgc")
+FIGURES = ("impulse", "gradient", "energy", "mean-omega", "euler", "omega-maps")
 MOST_RUNS = 50
 
 
@@ -35,6 +36,14 @@ def preset_names(incomplete: str) -> list[str]:
     from omegagnn.training.presets import preset_names as every_name
 
     return [name for name in every_name() if name.startswith(incomplete)]
+
+
+def item_names(incomplete: str) -> list[str]:
+    """Return the tables and figures of the paper that can be reproduced."""
+    from omegagnn.paper.published import published
+
+    tables = [key for key in published() if not key.endswith("-settings")]
+    return [name for name in ("all", *tables, *FIGURES) if name.startswith(incomplete)]
 
 
 def task_names(incomplete: str) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from omegagnn.cli.completion import dataset_names
-from omegagnn.cli.console import note, show, show_json, show_table
+from omegagnn.cli.console import note, progress, show, show_json, show_table
 from omegagnn.cli.frame import AsJson, DataRoot, verb_app
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ app = verb_app()
 
 _COLUMNS = ("name", "task", "nodes", "edges", "features", "classes", "homophily", "where", "licence")
 _NUMBERS = ("nodes", "edges", "features", "classes", "homophily")
+SHOWN_BYTES = 2**24  # files of this size take seconds to read
 
 
 @app.command("list")
@@ -199,11 +202,12 @@ def _import(
         )
     if source is not None and (nodes or graphs):
         raise WrongUse(f"Both {source} and single tables are named: name one of the two.")
-    if source is not None:
-        dataset, schema = read_source(source, recipe, name=name)
-    else:
-        assert edges is not None
-        dataset, schema = import_tables(nodes, edges, graphs, recipe, name=name)
+    with _showing_bytes(source, tables):
+        if source is not None:
+            dataset, schema = read_source(source, recipe, name=name)
+        else:
+            assert edges is not None
+            dataset, schema = import_tables(nodes, edges, graphs, recipe, name=name)
     folder = store(dataset, schema, data_root, replace_old)
     for warning in dataset.warnings:
         note(f"omegagnn: {warning}")
@@ -212,6 +216,22 @@ def _import(
     else:
         show(f"{dataset!r}")
         show(f"stored in {folder}")
+
+
+@contextmanager
+def _showing_bytes(source: Path | None, tables: tuple[Path | None, ...]) -> Iterator[None]:
+    """Show how much of large files has been read."""
+    from omegagnn.data.own.tables import telling
+
+    files = [path for path in tables if path is not None]
+    if source is not None:
+        files = list(source.glob("*.*sv*")) if source.is_dir() else [source]
+    size = sum(path.stat().st_size for path in files if path.is_file())
+    if size < SHOWN_BYTES:
+        yield
+        return
+    with progress("reading", size) as advance, telling(advance):
+        yield
 
 
 def _own_row(name: str, data_root: Path | None) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from omegagnn.cli.completion import dataset_names, protocol_names, run_names
-from omegagnn.cli.console import note, show, show_json
+from omegagnn.cli.console import note, progress, show, show_json
 from omegagnn.cli.frame import AsJson, DataRoot, verb_app
 from omegagnn.cli.runs import RunsDir, open_predictor
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from omegagnn.training.prediction import Predictor
 
 app = verb_app()
+
+SHOWN_NODES = 200_000  # times members
 
 
 @app.command()
@@ -67,8 +71,11 @@ def predict(
     dataset = predictor.signature.unlabelled(given)
     for warning in dataset.warnings:
         note(f"warning: {warning}")
-    found = predictor.probabilities(dataset, None if member is None else [member], rule, choose_device(device))
-    write_predictions(dataset, found, out, item_ids(dataset), predictor.signature.multilabel)
+    chosen = None if member is None else [member]
+    with _showing(predictor.members if member is None else 1, dataset.num_nodes) as advance:
+        found = predictor.probabilities(dataset, chosen, rule, choose_device(device), told=advance)
+        write_predictions(dataset, found, out, item_ids(dataset), predictor.signature.multilabel)
+        advance(1)
     met = score_predictions(predictor, given, found) if score else None
     summary: dict[str, Any] = {
         "run": name,
@@ -85,6 +92,16 @@ def predict(
         show_json(summary)
     else:
         _show(summary, predictor)
+
+
+@contextmanager
+def _showing(members: int, nodes: int) -> Iterator[Callable[[float], None]]:
+    """Show how many members have been computed, and whether the file is written, where that takes seconds."""
+    if members * nodes < SHOWN_NODES:
+        yield lambda _: None
+        return
+    with progress("predicting", members + 1) as advance:
+        yield advance
 
 
 def _counted(predictor: Predictor, probabilities: Any) -> dict[str, int]:

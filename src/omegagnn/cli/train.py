@@ -126,7 +126,9 @@ def _train(
     trainer: Trainer, preset: Preset | None, places: dict[str, Path | str | None], report: bool, as_json: bool
 ) -> None:
     from omegagnn.cli.training_summary import show_summary
+    from omegagnn.training.expected import describe_expected
     from omegagnn.training.fit import Result
+    from omegagnn.training.memory import free_bytes
     from omegagnn.training.repeat import place_words
     from omegagnn.training.restarts import forget
 
@@ -134,6 +136,11 @@ def _train(
     if trainer.team.leads:
         for warning in trainer.plan.dataset.warnings:
             note(f"warning: {warning}")
+        plan = trainer.plan
+        at_once = min(len(plan.seeds), trainer.at_once or 1)
+        told = describe_expected(plan.config, plan.dataset, at_once, trainer.device, free_bytes(trainer.device))
+        if told is not None:
+            note(told)
     try:
         trainer.train()
     except InterruptedRun as stop:

@@ -7,6 +7,7 @@ VERBS: dict[str, str] = {
     "train": "Train a network and report its accuracy.",
     "tune": "Search for settings on validation, on a fixed budget.",
     "presets": "Show the settings of the paper's tables, with their sources.",
+    "reproduce": "Train and measure what the paper shows, beside its numbers.",
     "evaluate": "Measure a trained run anew: scores, classes, confusions.",
     "predict": "Predict with a trained run on a changed or unseen graph.",
     "export": "Write a trained run as a model folder, for torch.export or as ONNX.",

@@ -12,8 +12,8 @@ from omegagnn.graph import Graph, as_graph
 from omegagnn.nn.init import fresh_key, glorot_, identity_
 from omegagnn.nn.linear import LazyChannels
 from omegagnn.nn.omega import OmegaScope, OmegaWeight, make_omega
-from omegagnn.nn.runs import add_bias, batched_matmul, num_runs, run_matmul, with_runs
-from omegagnn.ops import Draws, attention_propagate, omega_propagate
+from omegagnn.nn.runs import add_bias, batched_matmul, has_own, num_runs, run_matmul, with_runs
+from omegagnn.ops import Draws, attention_propagate, omega_layer, omega_propagate
 
 Init = Literal["identity", "glorot"]
 
@@ -168,6 +168,9 @@ class OmegaGCNConv(OmegaConv):
         """
         operator = self.operator(as_graph(edge_index, x.size(0), edge_weight))
         x = with_runs(x, self.runs)
+        # (One kernel for both, but not for a compiler, which would take what is kept for the backward pass for a fixed size.)
+        if rows is None and not torch.compiler.is_compiling() and has_own("layer", x):
+            return add_bias(omega_layer(x, operator, self.omega, self.weight, relu=relu), self.bias)
         z = omega_propagate(x, operator, self.omega, relu=relu)
         return add_bias(run_matmul(z if rows is None else z[rows], self.weight), self.bias)
 

@@ -13,8 +13,10 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from omegagnn.ops.autograd import ProductGradients
+from omegagnn.ops import check_map
+from omegagnn.ops.autograd_maps import Linear
 from omegagnn.ops.positional import positional
+from omegagnn.ops.registry import has_fused
 
 CACHE_LINE = 64  # bytes; what torch aligns its allocations to
 FEW_COLUMNS = 8
@@ -30,12 +32,14 @@ def num_runs(x: Tensor) -> int:
     return x.size(1) if x.dim() == 3 else 1
 
 
+def has_own(op: str, x: Tensor) -> bool:
+    """Return whether a product of features is made by a kernel of ours (in mixed precision none is)."""
+    return not torch.is_autocast_enabled(x.device.type) and has_fused(op, x)
+
+
 def run_matmul(x: Tensor, weight: Tensor) -> Tensor:
     """Return ``x W`` where x is ``[n, c]`` or ``[n, R, c]`` and W is ``[c, d]`` or ``[R, c, d]``."""
-    if x.size(-1) != weight.size(-2):
-        raise ValueError(f"x has {x.size(-1)} channels but the layer takes {weight.size(-2)}: they must agree.")
-    if x.dim() == 3 and weight.dim() == 3 and x.size(1) != weight.size(0):
-        raise ValueError(f"x has {x.size(1)} runs but the layer has {weight.size(0)}: they must agree.")
+    check_map(x, weight)
     had_runs = x.dim() == 3 or weight.dim() == 3
     lead = x.size(1) if x.dim() == 3 else weight.size(0) if weight.dim() == 3 else 1
     runs_first = x.transpose(0, 1) if x.dim() == 3 else x.expand(lead, *x.shape)
@@ -47,6 +51,8 @@ def batched_matmul(left: Tensor, right: Tensor) -> Tensor:
     """Return ``left right`` for each run, ``[R, a, b]`` and ``[R, b, d]`` → ``[R, a, d]``, or without R."""
     if left.dim() == 2:
         return batched_matmul(left.unsqueeze(0), right.unsqueeze(0)).squeeze(0)
+    if has_own("linear", left):
+        return Linear.apply(left, right)
     if torch.is_autocast_enabled(left.device.type):
         dtype = torch.get_autocast_dtype(left.device.type)
         left, right = left.to(dtype), right.to(dtype)
@@ -96,10 +102,6 @@ class Product(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         """Multiply the gradient by the other factor."""
         left, right = ctx.saved_tensors
-        flipped = ctx.flip_left or ctx.flip_right
-        if left.device.type != "cpu" and all(ctx.needs_input_grad[:2]) and not (flipped or torch.is_grad_enabled()):
-            factors = (factor.contiguous() for factor in (left, right, grad))
-            return *ProductGradients.apply(*factors), None, None
         grad_left = grad_right = None
         if ctx.needs_input_grad[0]:
             grad_left = (

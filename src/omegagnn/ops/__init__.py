@@ -10,10 +10,15 @@ import torch
 from torch import Tensor
 
 from omegagnn.graph import Graph
-from omegagnn.ops.autograd import Attention, Dropout, Propagate, SparseLinear
+from omegagnn.ops.autograd import Attention, Dropout, Propagate
+from omegagnn.ops.autograd_maps import Layer, SparseLinear
 from omegagnn.ops.draws import Draws
 from omegagnn.ops.reference import receivers, wide
 from omegagnn.ops.registry import fused_twin, use_backend
+
+KEPT_FROM = (
+    2**20
+)  # numbers of one run's features, which no near cache holds: from there on a propagation is not repeated
 
 
 def omega_propagate(x: Tensor, graph: Graph, omega: Tensor | float, *, relu: bool = False) -> Tensor:
@@ -35,11 +40,20 @@ def omega_propagate(x: Tensor, graph: Graph, omega: Tensor | float, *, relu: boo
             [0.2500]])
     """
     runs_first, had_runs = _runs_first(x, graph)
-    vector = _omega_vector(omega, x, had_runs)
-    dtype, transposed = wide(x.dtype), graph.transposed
-    weight, weight_t = _matrix_weight(graph, dtype), _matrix_weight(transposed, dtype)
-    structure = (graph.rowptr, graph.col, transposed.rowptr, transposed.col)
-    y = Propagate.apply(runs_first, vector, weight, weight_t, *structure, relu)
+    y = Propagate.apply(runs_first, _omega_vector(omega, x, had_runs), *_structure(graph, x.dtype), relu)
+    return _runs_second(y, had_runs)
+
+
+def omega_layer(x: Tensor, graph: Graph, omega: Tensor | float, map_: Tensor, *, relu: bool = False) -> Tensor:
+    """Return ``z K`` where z is what `omega_propagate` makes of x and K is ``[c, d]`` or, where x has runs, ``[R, c, d]``.
+
+    One kernel does both, on CPUs alone. z is kept for the backward pass only where to make it again would cost more.
+    """
+    runs_first, had_runs = _runs_first(x, graph)
+    vector, keep = _omega_vector(omega, x, had_runs), x.size(0) * x.size(-1) >= KEPT_FROM
+    check_map(x, map_)
+    maps = map_ if map_.dim() == 3 else map_.expand(runs_first.size(0), *map_.shape)
+    y, _ = Layer.apply(runs_first, vector, *_structure(graph, x.dtype), maps, relu, keep)
     return _runs_second(y, had_runs)
 
 
@@ -166,6 +180,14 @@ def sparse_linear(features: SparseFeatures, weight: Tensor, p: float = 0.0, key:
     return _runs_second(y, had_runs)
 
 
+def check_map(x: Tensor, weight: Tensor) -> None:
+    """Refuse features ``[n, c]`` or ``[n, R, c]`` that do not fit a map ``[c, d]`` or ``[R, c, d]``."""
+    if x.size(-1) != weight.size(-2):
+        raise ValueError(f"x has {x.size(-1)} channels but the layer takes {weight.size(-2)}: they must agree.")
+    if x.dim() == 3 and weight.dim() == 3 and x.size(1) != weight.size(0):
+        raise ValueError(f"x has {x.size(1)} runs but the layer has {weight.size(0)}: they must agree.")
+
+
 def _check_features(x: Tensor) -> None:
     if x.dim() not in (2, 3):
         raise ValueError(f"Features must be [n, c] or [n, R, c], but their shape is {tuple(x.shape)}.")
@@ -200,6 +222,13 @@ def _omega_vector(omega: Tensor | float, x: Tensor, had_runs: bool) -> Tensor:
     return (vector if had_runs else vector.unsqueeze(0)).contiguous()
 
 
+def _structure(graph: Graph, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    """Return S as the propagation of features of a dtype takes it: entries and structure, each with its transpose's."""
+    transposed = graph.transposed
+    weights = (_matrix_weight(each, wide(dtype)) for each in (graph, transposed))
+    return *weights, graph.rowptr, graph.col, transposed.rowptr, transposed.col
+
+
 def _matrix_weight(graph: Graph, dtype: torch.dtype) -> Tensor:
     weight = graph.weight
     if weight is None:
@@ -225,8 +254,10 @@ __all__ = [
     "Draws",
     "SparseFeatures",
     "attention_propagate",
+    "check_map",
     "dropout",
     "fused_twin",
+    "omega_layer",
     "omega_propagate",
     "sparse_linear",
     "spmm",

@@ -18,17 +18,26 @@ from omegagnn.ops.reference import activated, receivers
 from omegagnn.ops.registry import kernels
 
 
-def _into_runs(size: int, tensor: Tensor, dim: int | None) -> Tensor:
+def into_runs(size: int, tensor: Tensor, dim: int | None) -> Tensor:
     """Fold a vmap dimension of `size` into the leading run axis: ``[R, ...]`` → ``[size · R, ...]``, as kernels read it."""
     moved = tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
     return moved.reshape(size * moved.size(1), *moved.shape[2:]).contiguous()
 
 
-def _out_of_runs(size: int, tensor: Tensor) -> Tensor:
+def out_of_runs(size: int, tensor: Tensor) -> Tensor:
+    """Undo `into_runs`: ``[size · R, ...]`` → ``[size, R, ...]``."""
     return tensor.unflatten(0, (size, tensor.size(0) // size))
 
 
-def _refuse_batched(what: str, *dims: int | None) -> None:
+def undifferentiated(function: type[Function], *args: Any) -> Any:
+    """Call a function in a backward pass. Where nothing differentiates or maps it, that is its `forward`, which costs a third."""
+    if torch.is_grad_enabled() or torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return function.apply(*args)
+    return function.forward(*args)
+
+
+def refuse_batched(what: str, *dims: int | None) -> None:
+    """Refuse to map over what all runs share."""
     if any(dim is not None for dim in dims):
         raise NotImplementedError(f"vmap over {what} is not supported: map over the features, ω or the parameters.")
 
@@ -58,33 +67,38 @@ class Propagate(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, omega, weight, weight_t, rowptr, col, rowptr_t, col_t = ctx.saved_tensors
-        grad = grad.contiguous()
-        need_x, need_omega, need_weight = ctx.needs_input_grad[:3]
-        grad_x = grad_omega = grad_weight = None
-        if (need_x or need_omega) and not torch.is_grad_enabled():
-            grad_x, grad_omega = PropagateBackward.apply(
-                x, omega, grad, weight_t, rowptr_t, col_t, ctx.relu, need_omega
-            )
-        elif need_x or need_omega:
-            graph_t = (weight_t, weight, rowptr_t, col_t, rowptr, col, False)
-            if need_x:
-                grad_x = Propagate.apply(grad, omega, *graph_t)
-                grad_x = grad_x * (x > 0) if ctx.relu else grad_x
-            if need_omega:
-                change = Propagate.apply(grad, torch.ones_like(omega), *graph_t) - grad
-                grad_omega = (activated(x, ctx.relu) * change).sum(1).to(omega.dtype)
-        if need_weight:
-            pulls = (omega[:, None, :] * grad, activated(x, ctx.relu))
-            grad_weight = EdgeDot.apply(*pulls, rowptr, col, rowptr_t, col_t).sum(0)
-        return grad_x, grad_omega if need_omega else None, grad_weight, *(None,) * 6
+        return *pulled(ctx.saved_tensors, grad.contiguous(), ctx.relu, ctx.needs_input_grad[:3]), *(None,) * 6
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, *graph: Any) -> tuple[Tensor, int]:
-        _refuse_batched("the graph", *in_dims[2:])
+        refuse_batched("the graph", *in_dims[2:])
         size = info.batch_size
-        folded = Propagate.apply(_into_runs(size, x, in_dims[0]), _into_runs(size, omega, in_dims[1]), *graph)
-        return _out_of_runs(size, folded), 0
+        folded = Propagate.apply(into_runs(size, x, in_dims[0]), into_runs(size, omega, in_dims[1]), *graph)
+        return out_of_runs(size, folded), 0
+
+
+def pulled(
+    saved: tuple[Tensor, ...], grad: Tensor, relu: bool, needs: tuple[bool, ...]
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Return the gradients of `Propagate` for x, ω and the entries of S as far as they are needed."""
+    x, omega, weight, weight_t, rowptr, col, rowptr_t, col_t = saved
+    need_x, need_omega, need_weight = needs
+    grad_x = grad_omega = grad_weight = None
+    if (need_x or need_omega) and not torch.is_grad_enabled():
+        grad_x, grad_omega = undifferentiated(
+            PropagateBackward, x, omega, grad, weight_t, rowptr_t, col_t, relu, need_omega
+        )
+    elif need_x or need_omega:
+        graph_t = (weight_t, weight, rowptr_t, col_t, rowptr, col, False)
+        if need_x:
+            grad_x = Propagate.apply(grad, omega, *graph_t)
+            grad_x = grad_x * (x > 0) if relu else grad_x
+        if need_omega:
+            change = Propagate.apply(grad, torch.ones_like(omega), *graph_t) - grad
+            grad_omega = (activated(x, relu) * change).sum(1).to(omega.dtype)
+    if need_weight:
+        grad_weight = EdgeDot.apply(omega[:, None, :] * grad, activated(x, relu), rowptr, col, rowptr_t, col_t).sum(0)
+    return grad_x, grad_omega if need_omega else None, grad_weight
 
 
 @positional
@@ -113,9 +127,9 @@ class PropagateBackward(Function):
         info: Any, in_dims: tuple[int | None, ...], x: Tensor, omega: Tensor, grad: Tensor, *rest: Any
     ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
         size = info.batch_size
-        folded = [_into_runs(size, arg, dim) for arg, dim in zip((x, omega, grad), in_dims, strict=False)]
+        folded = [into_runs(size, arg, dim) for arg, dim in zip((x, omega, grad), in_dims, strict=False)]
         grad_x, grad_omega = PropagateBackward.apply(*folded, *rest)
-        return (_out_of_runs(size, grad_x), _out_of_runs(size, grad_omega)), (0, 0)
+        return (out_of_runs(size, grad_x), out_of_runs(size, grad_omega)), (0, 0)
 
 
 @positional
@@ -144,10 +158,10 @@ class EdgeDot(Function):
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], left: Tensor, right: Tensor, *graph: Tensor
     ) -> tuple[Tensor, int]:
-        _refuse_batched("the graph", *in_dims[2:])
+        refuse_batched("the graph", *in_dims[2:])
         size = info.batch_size
-        folded = EdgeDot.apply(_into_runs(size, left, in_dims[0]), _into_runs(size, right, in_dims[1]), *graph)
-        return _out_of_runs(size, folded), 0
+        folded = EdgeDot.apply(into_runs(size, left, in_dims[0]), into_runs(size, right, in_dims[1]), *graph)
+        return out_of_runs(size, folded), 0
 
 
 @positional
@@ -184,7 +198,7 @@ class Attention(Function):
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, maps, omega, key, y, scores, lse, *graph = ctx.saved_tensors
         tensors = (x, maps, omega, key, y, scores, lse, grad.contiguous())
-        return *AttentionBackward.apply(*tensors, *ctx.settings, *graph), *(None,) * 9
+        return *undifferentiated(AttentionBackward, *tensors, *ctx.settings, *graph), *(None,) * 9
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
@@ -235,128 +249,11 @@ class AttentionBackward(Function):
 def _vmap_attention(
     function: type[Function], tensors: int, info: Any, in_dims: tuple[int | None, ...], args: tuple[Any, ...]
 ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-    _refuse_batched("the graph", *in_dims[tensors + 3 :])
+    refuse_batched("the graph", *in_dims[tensors + 3 :])
     size = info.batch_size
-    folded = [_into_runs(size, arg, dim) for arg, dim in zip(args[:tensors], in_dims, strict=False)]
+    folded = [into_runs(size, arg, dim) for arg, dim in zip(args[:tensors], in_dims, strict=False)]
     outputs = function.apply(*folded, *args[tensors:])
-    return tuple(_out_of_runs(size, output) for output in outputs), (0,) * len(outputs)
-
-
-@positional
-class SparseLinear(Function):
-    """``dropout(X) W`` for sparse X with gradients for the stored values and W; see `ops.reference.sparse_linear`."""
-
-    @staticmethod
-    def forward(
-        value: Tensor,
-        weight: Tensor,
-        key: Tensor,
-        p: float,
-        rowptr: Tensor,
-        col: Tensor,
-        rowptr_t: Tensor,
-        col_t: Tensor,
-        order_t: Tensor,
-    ) -> Tensor:
-        return kernels.sparse_linear(rowptr, col, value, weight, p, key)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        value, weight, key, ctx.p, *matrix = inputs
-        ctx.save_for_backward(value, weight, key, *matrix)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        value, weight, key, *matrix = ctx.saved_tensors
-        rowptr, col, rowptr_t, col_t, _ = matrix
-        grad = grad.contiguous()
-        grad_value = grad_weight = None
-        if ctx.needs_input_grad[1]:
-            grad_weight = SparseLinearBackward.apply(value, grad, key, ctx.p, *matrix)
-        if ctx.needs_input_grad[0]:
-            pull = EdgeDot.apply(grad, weight, rowptr, col, rowptr_t, col_t)
-            grad_value = (pull * Dropout.apply(torch.ones_like(pull)[:, None], key, ctx.p)[:, 0]).sum(0)
-        return grad_value, grad_weight, None, None, *(None for _ in matrix)
-
-    @staticmethod
-    def vmap(
-        info: Any,
-        in_dims: tuple[int | None, ...],
-        value: Tensor,
-        weight: Tensor,
-        key: Tensor,
-        p: float,
-        *matrix: Tensor,
-    ) -> tuple[Tensor, int]:
-        _refuse_batched("the sparse features", in_dims[0], *in_dims[4:])
-        size = info.batch_size
-        weight, key = _into_runs(size, weight, in_dims[1]), _into_runs(size, key, in_dims[2])
-        return _out_of_runs(size, SparseLinear.apply(value, weight, key, p, *matrix)), 0
-
-
-@positional
-class SparseLinearBackward(Function):
-    """``dropout(X)ᵀ g``, linear in g; its own gradient is `SparseLinear`."""
-
-    @staticmethod
-    def forward(
-        value: Tensor,
-        grad: Tensor,
-        key: Tensor,
-        p: float,
-        rowptr: Tensor,
-        col: Tensor,
-        rowptr_t: Tensor,
-        col_t: Tensor,
-        order_t: Tensor,
-    ) -> Tensor:
-        return kernels.sparse_linear_backward(rowptr, col, rowptr_t, col_t, order_t, value, grad, p, key)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        value, _, key, ctx.p, *matrix = inputs
-        ctx.save_for_backward(value, key, *matrix)
-
-    @staticmethod
-    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
-        value, key, *matrix = ctx.saved_tensors
-        if ctx.needs_input_grad[0]:
-            raise NotImplementedError(
-                "A second derivative by sparse feature values is not defined: use dense features."
-            )
-        grad = SparseLinear.apply(value, outer.contiguous(), key, ctx.p, *matrix)
-        return None, grad, None, None, *(None for _ in matrix)
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], value: Tensor, grad: Tensor, key: Tensor, p: float, *matrix: Tensor
-    ) -> tuple[Tensor, int]:
-        _refuse_batched("the sparse features", in_dims[0], *in_dims[4:])
-        size = info.batch_size
-        grad, key = _into_runs(size, grad, in_dims[1]), _into_runs(size, key, in_dims[2])
-        return _out_of_runs(size, SparseLinearBackward.apply(value, grad, key, p, *matrix)), 0
-
-
-@positional
-class ProductGradients(Function):
-    """Both gradients of ``x W`` at once, where they need no gradient themselves; see `ops.reference.product_gradients`."""
-
-    @staticmethod
-    def forward(x: Tensor, weight: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
-        return kernels.product_gradients(x, weight, grad)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        """Keep nothing."""
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor
-    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-        size = info.batch_size
-        folded = [_into_runs(size, tensor, dim) for tensor, dim in zip(tensors, in_dims, strict=True)]
-        grad_x, grad_weight = ProductGradients.apply(*folded)
-        return (_out_of_runs(size, grad_x), _out_of_runs(size, grad_weight)), (0, 0)
+    return tuple(out_of_runs(size, output) for output in outputs), (0,) * len(outputs)
 
 
 @positional
@@ -380,8 +277,8 @@ class Dropout(Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, key: Tensor, p: float) -> tuple[Tensor, int]:
         size = info.batch_size
-        folded = Dropout.apply(_into_runs(size, x, in_dims[0]), _into_runs(size, key, in_dims[1]), p)
-        return _out_of_runs(size, folded), 0
+        folded = Dropout.apply(into_runs(size, x, in_dims[0]), into_runs(size, key, in_dims[1]), p)
+        return out_of_runs(size, folded), 0
 
 
 @positional
@@ -398,6 +295,6 @@ class Key(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], seeds: Tensor, step: Tensor, place: int) -> tuple[Tensor, int]:
-        _refuse_batched("the step", in_dims[1])
+        refuse_batched("the step", in_dims[1])
         size = info.batch_size
-        return _out_of_runs(size, Key.apply(_into_runs(size, seeds, in_dims[0]), step, place)), 0
+        return out_of_runs(size, Key.apply(into_runs(size, seeds, in_dims[0]), step, place)), 0

@@ -7,15 +7,8 @@ every number of them.
 
 from __future__ import annotations
 
-import ctypes
 import math
-import mmap
-import os
 import sys
-from collections import deque
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,25 +16,22 @@ import torch
 from numba.core import event
 from torch import Tensor
 
-from omegagnn.ops import cpu_attention, cpu_elements, cpu_kernels, reference
-from omegagnn.ops.cpu_kernels import CHUNK
+from omegagnn.ops import cpu_attention, cpu_elements, cpu_kernels, cpu_layers, cpu_loss, cpu_products
+from omegagnn.ops.cpu_calls import chunked, fresh, joined, run_kernel
+from omegagnn.ops.cpu_kernels import CHUNK, TILE
 from omegagnn.ops.random import drop_threshold
-
-_LIKE = {torch.float32: np.float32(0), torch.float64: np.float64(0), torch.int32: np.int32(0), torch.int64: np.int64(0)}
 
 DTYPES = frozenset({torch.float32, torch.float64})
 """What the compiled kernels compute in; other dtypes go to the reference."""
 
-product_gradients = reference.product_gradients
-
-COMPILE_SECONDS = 5
+COMPILE_SECONDS = 8
 """About what it takes to compile the kernels of a training step once, on one ordinary core."""
 
-WORTH_SHARING = 200_000_000
-"""Multiplications (tens of milliseconds) from which a second thread is asked for help: less is done before it wakes."""
+QUICK = 8
+"""How many multiplications of a matrix product take as long as one of a propagation."""
 
-LARGE_PAGES_FROM = 8 * 2**20
-"""Bytes from which on a result asks for large pages, whose first touch costs a fraction of that of small ones."""
+SHARES, LEAST_SHARE = 16, 4
+"""Into how many shares of rows a sum of products over all of them is cut at most, and the least share in chunks."""
 
 
 class _CompileNotice(event.Listener):
@@ -63,99 +53,6 @@ class _CompileNotice(event.Listener):
 event.register("numba:compile", _CompileNotice())
 
 
-# ----------------------------------------------------------------------------------------------- arrays and threads
-
-
-@cache
-def _advise() -> Callable[..., int] | None:
-    """Return the C library's ``madvise`` where the system has large pages."""
-    return ctypes.CDLL(None).madvise if hasattr(mmap, "MADV_HUGEPAGE") else None
-
-
-def _advise_large_pages(address: int, size: int) -> None:
-    """Ask for large pages under new memory; where the system declines, nothing is lost but time."""
-    advise = _advise()
-    if advise is not None:
-        start = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
-        advise(ctypes.c_void_p(start), ctypes.c_size_t(address + size - start), mmap.MADV_HUGEPAGE)
-
-
-def _fresh(like: Tensor, *shape: int) -> Tensor:
-    result = like.new_empty(shape)
-    if result.nbytes >= LARGE_PAGES_FROM:
-        _advise_large_pages(result.data_ptr(), result.nbytes)
-    return result
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="omegagnn")
-
-
-if hasattr(os, "register_at_fork"):  # a forked child inherits the pools without their threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-def _run(
-    kernel: Callable[..., None],
-    work: int,
-    size: int,
-    indices: tuple[Tensor, ...],
-    features: tuple[Tensor, ...],
-    others: tuple[Tensor, ...],
-    *settings: float,
-    order: tuple[Tensor, ...] = (),
-    kinds: tuple[bool | None, ...] = (),
-) -> None:
-    """Call ``kernel(dtypes, kinds, addresses, settings, begin, end)`` over ``0 ... size``, shared by threads if worth it.
-
-    The caller works as well and the others take pieces as long as there are any, so a thread that is held up, or never
-    gets to start, leaves its share to the rest. Pieces end at multiples of `CHUNK`, over which reductions run.
-    """
-    likes = []
-    for group in (features, indices, order):
-        if group:
-            dtype = group[0].dtype
-            likes.append(_LIKE[dtype])
-            for tensor in group:
-                if tensor.dtype is not dtype:
-                    raise TypeError(f"The tensors of {kernel.__name__} have mixed dtypes: convert them to {dtype}.")
-    held = [tensor.contiguous() for tensor in (*indices, *order, *features, *others)]
-    args = (*likes, *kinds, *[tensor.data_ptr() for tensor in held], *settings)
-    threads = torch.get_num_threads()
-    if work < WORTH_SHARING or threads == 1 or size <= CHUNK:
-        kernel(*args, 0, size)
-        return
-    step = -(-size // (16 * threads * CHUNK)) * CHUNK
-    pieces = deque(range(0, size, step))
-
-    def take_pieces() -> None:
-        while True:
-            try:
-                begin = pieces.popleft()
-            except IndexError:
-                return
-            kernel(*args, begin, min(begin + step, size))
-
-    helpers = [_pool(threads - 1).submit(take_pieces) for _ in range(threads - 1)]
-    take_pieces()
-    for helper in helpers:
-        if not helper.cancel():
-            helper.result()
-
-
-def _chunked(rows: int, like: Tensor) -> Tensor:
-    """Return zeros for the part of a reduction to ``[R, ...]`` that each chunk of rows contributes."""
-    return torch.zeros(like.size(0), -(-rows // CHUNK), *like.shape[1:], dtype=torch.float64)
-
-
-def _joined(parts: Tensor, like: Tensor) -> Tensor:
-    return parts.sum(1).to(like.dtype)
-
-
-# ------------------------------------------------------------------------------------------------------ the ops
-
-
 def _kind(relu: bool) -> tuple[bool | None]:
     """Return the argument whose type tells a kernel whether ReLU is meant."""
     return (True if relu else None,)
@@ -164,12 +61,12 @@ def _kind(relu: bool) -> tuple[bool | None]:
 def propagate(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Tensor | None, relu: bool) -> Tensor:
     """See `omegagnn.ops.reference.propagate`: one pass over the edges, the result written once."""
     (runs, rows, width), graph, kinds = x.shape, (rowptr, col), _kind(relu)
-    y, work = _fresh(x, *x.shape), runs * col.numel() * width
+    y, work = fresh(x, *x.shape), runs * col.numel() * width
     if omega is None:
         sizes = (runs, rows, rows, 0, width)
-        _run(cpu_kernels.product, work, rows, graph, (weight, x, y), (), *sizes, kinds=kinds)
+        run_kernel(cpu_kernels.product, work, rows, graph, (weight, x, y), (), *sizes, kinds=kinds)
     else:
-        _run(cpu_kernels.propagate, work, rows, graph, (weight, x, omega, y), (), runs, rows, width, kinds=kinds)
+        run_kernel(cpu_kernels.propagate, work, rows, graph, (weight, x, omega, y), (), runs, rows, width, kinds=kinds)
     return y
 
 
@@ -187,10 +84,12 @@ def propagate_backward(
     if not relu and not need_omega:
         return propagate(rowptr_t, col_t, weight_t, grad, omega, False), torch.zeros_like(omega)
     runs, rows, width = x.shape
-    grad_x, parts = _fresh(x, *x.shape), _chunked(rows, omega)
+    grad_x, parts = fresh(x, *x.shape), chunked(rows, omega)
     graph, features, work = (rowptr_t, col_t), (weight_t, x, omega, grad, grad_x), runs * col_t.numel() * width
-    _run(cpu_kernels.propagate_backward, work, rows, graph, features, (parts,), runs, rows, width, kinds=_kind(relu))
-    return grad_x, _joined(parts, omega) if need_omega else torch.zeros_like(omega)
+    run_kernel(
+        cpu_kernels.propagate_backward, work, rows, graph, features, (parts,), runs, rows, width, kinds=_kind(relu)
+    )
+    return grad_x, joined(parts, omega) if need_omega else torch.zeros_like(omega)
 
 
 def edge_dot(rowptr: Tensor, col: Tensor, left: Tensor, right: Tensor) -> Tensor:
@@ -198,8 +97,108 @@ def edge_dot(rowptr: Tensor, col: Tensor, left: Tensor, right: Tensor) -> Tensor
     (runs, rows, width), entries = left.shape, col.numel()
     out = left.new_zeros(runs, entries)
     sizes = (runs, rows, right.size(1), entries, width)
-    _run(cpu_kernels.edge_dot, runs * entries * width, rows, (rowptr, col), (left, right, out), (), *sizes)
+    run_kernel(cpu_kernels.edge_dot, runs * entries * width, rows, (rowptr, col), (left, right, out), (), *sizes)
     return out
+
+
+def linear(x: Tensor, weight: Tensor) -> Tensor:
+    """See `omegagnn.ops.reference.linear`."""
+    (runs, rows, width), columns = x.shape, weight.size(2)
+    if weight.shape[:2] != (runs, width):
+        raise ValueError(
+            f"Features {list(x.shape)} do not fit a map {list(weight.shape)}: runs and channels must agree."
+        )
+    y = fresh(x, runs, rows, columns)
+    if not width:
+        y.zero_()  # where there is nothing to add up, no kernel writes
+    x, apart = _run_by_run(x)
+    sizes = (runs, rows, width, columns)
+    run_kernel(cpu_products.linear, math.prod(sizes) // QUICK, rows, (), (x, weight, y), (), apart, *sizes)
+    return y
+
+
+def _run_by_run(x: Tensor) -> tuple[Tensor, int]:
+    """Return features as they are kept, once where all runs share them, and how many numbers lie between two runs."""
+    shared = x.size(0) > 1 and x.stride(0) == 0
+    return (x[:1], 0) if shared else (x, x.size(1) * x.size(2))
+
+
+def linear_backward(x: Tensor, weight: Tensor, grad: Tensor, need_x: bool) -> tuple[Tensor, Tensor]:
+    """See `omegagnn.ops.reference.linear_backward`: both products of a tile of rows while it is near."""
+    (runs, rows, width), columns = x.shape, weight.size(2)
+    grad_x = fresh(x, *x.shape) if need_x else x.new_empty(0)
+    if not columns:
+        grad_x.zero_()  # where there is nothing to add up, no kernel writes
+    parts, share = _shared_out(x, weight)
+    x, apart = _run_by_run(x)
+    arrays, sizes = (x, weight.mT.contiguous(), grad, grad_x, parts), (runs, rows, width, columns)
+    work = 2 * math.prod(sizes) // QUICK
+    run_kernel(cpu_products.linear_backward, work, rows, (), arrays, (), need_x, apart, *sizes, share, unit=share)
+    return grad_x, _shares_joined(parts)
+
+
+def _shared_out(x: Tensor, weight: Tensor) -> tuple[Tensor, int]:
+    """Return room for what each share of rows adds to the gradient of a map, ``[R, shares, c, d]``, and its rows."""
+    rows = x.size(1)
+    share = max(LEAST_SHARE, -(-rows // (SHARES * CHUNK))) * CHUNK
+    make = x.new_empty if rows else x.new_zeros
+    return make(weight.size(0), max(1, -(-rows // share)), *weight.shape[1:]), share
+
+
+def _shares_joined(parts: Tensor) -> Tensor:
+    return parts[:, 0] if parts.size(1) == 1 else parts.sum(1, dtype=torch.float64).to(parts.dtype)
+
+
+def layer(
+    rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Tensor, map_: Tensor, relu: bool, keep: bool
+) -> tuple[Tensor, Tensor]:
+    """See `omegagnn.ops.reference.layer`: a tile of rows is propagated and meets the map while it is near."""
+    (runs, rows, width), columns = x.shape, map_.size(2)
+    y, z = fresh(x, runs, rows, columns), _room(x, keep)
+    if not width:
+        y.zero_()  # where there is nothing to add up, no kernel writes
+    work = runs * width * (col.numel() + rows * columns // QUICK)
+    arrays, sizes = (weight, x, omega, map_, z, y), (runs, rows, width, columns)
+    run_kernel(cpu_layers.layer, work, rows, (rowptr, col), arrays, (), keep, *sizes, kinds=_kind(relu))
+    return y, z if keep else x.new_empty(0)
+
+
+def _room(x: Tensor, whole: bool) -> Tensor:
+    """Return room for features like x: for all of them, or for a tile of each chunk of rows."""
+    return fresh(x, *x.shape) if whole else x.new_empty(-(-x.size(1) // CHUNK), TILE, x.size(2))
+
+
+def layer_backward(
+    rowptr: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    rowptr_t: Tensor,
+    col_t: Tensor,
+    weight_t: Tensor,
+    x: Tensor,
+    omega: Tensor,
+    map_: Tensor,
+    z: Tensor,
+    grad: Tensor,
+    relu: bool,
+    need_omega: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """See `omegagnn.ops.reference.layer_backward`: z that was not kept is made again, a tile at a time."""
+    (runs, rows, width), columns, kept = x.shape, map_.size(2), z.numel() > 0
+    grad_z = fresh(x, *x.shape)
+    if not columns:
+        grad_z.zero_()  # where there is nothing to add up, no kernel writes
+    parts, share = _shared_out(x, map_)
+    room = z if kept else _room(x, False)
+    arrays, sizes = (weight, x, omega, map_.mT.contiguous(), room, grad, grad_z, parts), (runs, rows, width, columns)
+    work = runs * width * (0 if kept else col.numel()) + 2 * math.prod(sizes) // QUICK
+    settings = (kept, *sizes, share)
+    run_kernel(
+        cpu_layers.layer_backward, work, rows, (rowptr, col), arrays, (), *settings, kinds=_kind(relu), unit=share
+    )
+    graph_t = (rowptr_t, col_t, weight_t)
+    grad_x, grad_omega = propagate_backward(*graph_t, x, omega, grad_z, relu, need_omega)
+    return grad_x, grad_omega, _shares_joined(parts)
 
 
 def _drops(p: float, dtype: torch.dtype) -> tuple[int, float]:
@@ -222,14 +221,14 @@ def attention(
     """See `omegagnn.ops.reference.attention`: scores, softmax, aggregation and ω mix of a tile of rows at a time."""
     (runs, rows, width), columns, entries, kinds = x.shape, maps.size(2), col.numel(), _kind(relu)
     heads = columns // 2
-    y, scores, lse = (_fresh(x, runs, rows, size) for size in (width, columns, heads))
+    y, scores, lse = (fresh(x, runs, rows, size) for size in (width, columns, heads))
     if not width:
         scores.zero_()  # where there is nothing to add up, no kernel writes
     seen, few = (x, maps.mT.contiguous(), scores), runs * rows * columns * width
-    _run(cpu_attention.scores, few, rows, (), seen, (), runs, rows, columns, width, kinds=kinds)
-    features, work = (x, scores, omega, y, lse, _fresh(x, entries)), runs * entries * (width + 8 * heads)
+    run_kernel(cpu_attention.scores, few, rows, (), seen, (), runs, rows, columns, width, kinds=kinds)
+    features, work = (x, scores, omega, y, lse, fresh(x, entries)), runs * entries * (width + 8 * heads)
     settings = (slope, *_drops(p, x.dtype), runs, rows, heads, width)
-    _run(cpu_attention.attention, work, rows, (rowptr, col), features, (key.long(),), *settings, kinds=kinds)
+    run_kernel(cpu_attention.attention, work, rows, (rowptr, col), features, (key.long(),), *settings, kinds=kinds)
     return y, scores, lse
 
 
@@ -253,21 +252,25 @@ def attention_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """See `omegagnn.ops.reference.attention_backward`: one pass over edges × channels, three over edges × heads."""
     (runs, rows, width), heads, entries, order, kinds = x.shape, lse.size(2), col.numel(), (order_t,), _kind(relu)
-    alpha, kept, pull = (_fresh(x, runs, heads, entries) for _ in range(3))
-    parts, map_parts = _chunked(rows, omega), _chunked(rows, maps.mT)
+    alpha, kept, pull = (fresh(x, runs, heads, entries) for _ in range(3))
+    parts, map_parts = chunked(rows, omega), chunked(rows, maps.mT)
     if not width:
         pull.zero_()  # where there is nothing to pull, no kernel writes
-    grad_x, grad_scores = _fresh(x, *x.shape), _fresh(scores, *scores.shape)
+    grad_x, grad_scores = fresh(x, *x.shape), fresh(scores, *scores.shape)
     few, many, sizes = runs * entries * heads * 8, runs * entries * width * 2, (runs, rows, entries, heads)
     given, settings = (scores, lse, alpha, kept), (slope, *_drops(p, x.dtype), *sizes)
-    _run(cpu_attention.attention_coefficients, few, rows, (rowptr, col), given, (key.long(),), *settings)
+    run_kernel(cpu_attention.attention_coefficients, few, rows, (rowptr, col), given, (key.long(),), *settings)
     features, graph_t = (kept, pull, x, omega, grad, grad_x), (rowptr_t, col_t)
-    _run(cpu_attention.attention_pull, many, rows, graph_t, features, (parts,), *sizes, width, order=order, kinds=kinds)
-    _run(cpu_attention.attention_receivers, few, rows, (rowptr,), (alpha, kept, pull, grad_scores), (), slope, *sizes)
-    _run(cpu_attention.attention_senders, few, rows, (rowptr_t,), (pull, grad_scores), (), *sizes, order=order)
+    run_kernel(
+        cpu_attention.attention_pull, many, rows, graph_t, features, (parts,), *sizes, width, order=order, kinds=kinds
+    )
+    run_kernel(
+        cpu_attention.attention_receivers, few, rows, (rowptr,), (alpha, kept, pull, grad_scores), (), slope, *sizes
+    )
+    run_kernel(cpu_attention.attention_senders, few, rows, (rowptr_t,), (pull, grad_scores), (), *sizes, order=order)
     arrays, sizes = (x, maps.mT.contiguous(), grad_scores, grad_x), (runs, rows, 2 * heads, width)
-    _run(cpu_attention.attention_finish, math.prod(sizes), rows, (), arrays, (map_parts,), *sizes, kinds=kinds)
-    return grad_x, _joined(map_parts, maps).mT.contiguous(), _joined(parts, omega)
+    run_kernel(cpu_attention.attention_finish, math.prod(sizes), rows, (), arrays, (map_parts,), *sizes, kinds=kinds)
+    return grad_x, joined(map_parts, maps).mT.contiguous(), joined(parts, omega)
 
 
 def _dropped(value: Tensor, p: float, key: Tensor, out: Tensor) -> Tensor:
@@ -275,7 +278,7 @@ def _dropped(value: Tensor, p: float, key: Tensor, out: Tensor) -> Tensor:
     runs = key.size(0)
     size = out[0].numel() if runs else 0
     settings = (*_drops(p, value.dtype), runs, size if value.dim() == out.dim() else 0, size)
-    _run(cpu_elements.dropout, out.numel(), size, (), (value, out), (key.long(),), *settings)
+    run_kernel(cpu_elements.dropout, out.numel(), size, (), (value, out), (key.long(),), *settings)
     return out
 
 
@@ -284,9 +287,9 @@ def sparse_linear(rowptr: Tensor, col: Tensor, value: Tensor, weight: Tensor, p:
     (runs, columns, width), rows, entries = weight.shape, rowptr.numel() - 1, col.numel()
     if p > 0:
         value = _dropped(value, p, key, value.new_empty(runs, entries))
-    y = _fresh(weight, runs, rows, width)
+    y = fresh(weight, runs, rows, width)
     sizes = (runs, rows, columns, entries if p > 0 else 0, width)
-    _run(
+    run_kernel(
         cpu_kernels.product, runs * entries * width, rows, (rowptr, col), (value, weight, y), (), *sizes, kinds=(None,)
     )
     return y
@@ -308,7 +311,7 @@ def sparse_linear_backward(
     if p > 0:
         value = _dropped(value, p, key, value.new_empty(runs, entries))
     value_t = torch.empty_like(value)
-    _run(
+    run_kernel(
         cpu_elements.reordered,
         value.numel(),
         entries,
@@ -318,9 +321,9 @@ def sparse_linear_backward(
         value.numel() // max(entries, 1),
         entries,
     )
-    grad_weight = _fresh(grad, runs, columns, width)
+    grad_weight = fresh(grad, runs, columns, width)
     sizes = (runs, columns, rows, entries if p > 0 else 0, width)
-    _run(
+    run_kernel(
         cpu_kernels.product,
         runs * entries * width,
         columns,
@@ -333,9 +336,27 @@ def sparse_linear_backward(
     return grad_weight
 
 
+def cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    """See `omegagnn.ops.reference.cross_entropy`."""
+    (runs, rows, classes), parts = logits.shape, weights.size(1)
+    sums, (weights, apart) = torch.zeros(runs, -(-rows // CHUNK), parts, dtype=torch.float64), _run_by_run(weights)
+    sizes = (apart, runs, parts, rows, classes)
+    run_kernel(cpu_loss.cross_entropy, logits.numel(), rows, (), (logits, weights), (labels.long(), sums), *sizes)
+    return joined(sums, logits)
+
+
+def cross_entropy_backward(logits: Tensor, labels: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+    """See `omegagnn.ops.reference.cross_entropy_backward`."""
+    (runs, rows, classes), parts, out = logits.shape, weights.size(1), fresh(logits, *logits.shape)
+    weights, apart = _run_by_run(weights)
+    sizes, arrays = (apart, runs, parts, rows, classes), (logits, weights, grad, out)
+    run_kernel(cpu_loss.cross_entropy_backward, logits.numel(), rows, (), arrays, (labels.long(),), *sizes)
+    return out
+
+
 def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:
     """See `omegagnn.ops.reference.dropout`."""
-    return _dropped(x, p, key, _fresh(x, *x.shape))
+    return _dropped(x, p, key, fresh(x, *x.shape))
 
 
 def adam_(
@@ -356,7 +377,7 @@ def adam_(
     """See `omegagnn.ops.reference.adam_`: one pass over all four arrays."""
     count, arrays = blocks.size(1), (param, grad, average, square)
     numbers = (rates.double(), decays.double(), correction.double(), active, blocks.long())
-    _run(cpu_elements.adam, 0, count, (), arrays, numbers, beta1, beta2, eps, active.numel(), count)
+    run_kernel(cpu_elements.adam, 0, count, (), arrays, numbers, beta1, beta2, eps, active.numel(), count)
     # autograd does not see what is written through an address; without this a stale saved tensor would go unnoticed.
     torch.autograd.graph.increment_version((param, average, square))
 
@@ -364,12 +385,12 @@ def adam_(
 def keep_(kept: Tensor, source: Tensor, chosen: Tensor, blocks: Tensor, largest: int) -> None:
     """See `omegagnn.ops.reference.keep_`."""
     count = blocks.size(1)
-    _run(cpu_elements.keep, 0, count, (), (kept, source), (chosen, blocks.long()), count)
+    run_kernel(cpu_elements.keep, 0, count, (), (kept, source), (chosen, blocks.long()), count)
     torch.autograd.graph.increment_version((kept,))
 
 
 def draw_key(seeds: Tensor, step: Tensor, place: int) -> Tensor:
     """See `omegagnn.ops.reference.draw_key`."""
     out = torch.empty(seeds.numel(), 2, dtype=torch.int64)
-    _run(cpu_elements.draw_key, 0, seeds.numel(), (), (), (seeds.long(), step.long(), out), place)
+    run_kernel(cpu_elements.draw_key, 0, seeds.numel(), (), (), (seeds.long(), step.long(), out), place)
     return out

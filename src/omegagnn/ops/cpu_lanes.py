@@ -79,6 +79,12 @@ def pointer(typing: Any, address: Any, like: Any) -> _Codegen:
     return types.CPointer(types.unliteral(like))(types.int64, like), generate
 
 
+@intrinsic
+def size_of(typing: Any, like: Any) -> _Codegen:
+    """Return the bytes of a number, known to the compiler."""
+    return types.int64(like), lambda context, builder, sig, args: _INT64(like.bitwidth // 8)
+
+
 def _span_of(like: Any, size: Any, partial: bool) -> Span | None:
     if not isinstance(size, types.IntegerLiteral):
         return None

@@ -27,7 +27,7 @@ from omegagnn.ops.gpu_attention import (
 )
 from omegagnn.ops.gpu_elements import adam_kernel, dropout_kernel, keep_kernel, key_kernel
 from omegagnn.ops.gpu_plan import Plan, plan_of, rows_a_program
-from omegagnn.ops.gpu_products import column_sum_kernel, product_gradients_kernel
+from omegagnn.ops.gpu_products import column_sum_kernel, linear_backward_kernel
 from omegagnn.ops.gpu_rows import finish_long_rows_kernel, propagate_kernel, sparse_kernel
 from omegagnn.ops.gpu_tiles import TILES
 from omegagnn.ops.random import drop_threshold
@@ -282,17 +282,24 @@ def sparse_linear_backward(
     return _sparse(rowptr_t, col_t, value, order_t, grad, p, key)
 
 
-def product_gradients(x: Tensor, weight: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
-    """See `reference.product_gradients`."""
+def linear(x: Tensor, weight: Tensor) -> Tensor:
+    """See `reference.linear`."""
+    return torch.bmm(x, weight)
+
+
+def linear_backward(x: Tensor, weight: Tensor, grad: Tensor, need_x: bool) -> tuple[Tensor, Tensor]:
+    """See `reference.linear_backward`: where the library's two products are slow, one kernel makes both."""
     (runs, n, c), d = x.shape, weight.size(2)
-    if x.dtype != torch.float32 or not x.numel() or max(c, d) > WIDEST_MAP or runs * n > MOST_SHARED_ROWS:
-        return reference.product_gradients(x, weight, grad)
+    small = max(c, d) <= WIDEST_MAP and runs * n <= MOST_SHARED_ROWS
+    if not (need_x and small and x.numel() and x.dtype == torch.float32):
+        return reference.linear_backward(x, weight, grad, need_x)
     rows = 32 if runs * n <= FEW_ROWS else 64
     programs = triton.cdiv(n, rows)
-    grad_x, part = torch.empty_like(x), x.new_empty(programs, runs, c, d)
+    grad_x, part = x.new_empty(x.shape), x.new_empty(programs, runs, c, d)
     widths = {name: max(16, triton.next_power_of_2(size)) for name, size in (("BLOCK_C", c), ("BLOCK_D", d))}
-    product_gradients_kernel[(programs, runs)](
-        x, weight, grad, grad_x, part, n, c, d, runs, ACC=tl.float32, ROWS=rows, num_warps=4, **widths,
+    linear_backward_kernel[(programs, runs)](
+        x.contiguous(), weight.contiguous(), grad.contiguous(), grad_x, part, n, c, d, runs, ACC=tl.float32, ROWS=rows,
+        num_warps=4, **widths,
         # Three products of tf32 parts have the error of one in float32, and matrix units make them.
         PRECISION="tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3",
     )  # fmt: skip

@@ -11,7 +11,7 @@ import triton.language as tl
 
 
 @triton.jit
-def product_gradients_kernel(
+def linear_backward_kernel(
     x, weight, grad, grad_x, weight_part, n, c, d, runs, PRECISION: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip

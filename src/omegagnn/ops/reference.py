@@ -183,11 +183,6 @@ def attention_backward(
     return grad_x.to(x.dtype), (signal.mT @ grad_scores).to(maps.dtype), grad_omega.to(omega.dtype)
 
 
-def product_gradients(x: Tensor, weight: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradients of ``x W`` for x and W, ``[R, n, c]`` and ``[R, c, d]``: ``g Wᵀ`` and ``xᵀ g``."""
-    return grad @ weight.mT, x.mT @ grad
-
-
 def draw_key(seeds: Tensor, step: Tensor, place: int) -> Tensor:
     """Return the two words of each run, ``[R, 2]``, for seeds ``[R]`` (int64), a step (int64, one number) and a place."""
     low, high = seeds & MASK, (seeds >> 32) & MASK
@@ -230,6 +225,62 @@ def sparse_linear_backward(
     values = dropped_values(value, p, key)
     out = grad.new_zeros(grad.size(0), rowptr_t.numel() - 1, grad.size(2))
     return out.index_add_(1, col, values[..., None] * grad[:, receivers(rowptr, col.numel())])
+
+
+def linear(x: Tensor, weight: Tensor) -> Tensor:
+    """Return ``x W``, ``[R, n, c]`` and ``[R, c, d]`` → ``[R, n, d]``."""
+    return x @ weight
+
+
+def linear_backward(x: Tensor, weight: Tensor, grad: Tensor, need_x: bool) -> tuple[Tensor, Tensor]:
+    """Return the gradients of `linear` for x (empty where it is not needed) and W: ``g Wᵀ`` and ``xᵀ g``."""
+    return grad @ weight.mT if need_x else x.new_empty(0), x.mT @ grad
+
+
+def layer(
+    rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Tensor, map_: Tensor, relu: bool, keep: bool
+) -> tuple[Tensor, Tensor]:
+    """Return ``z K`` with z of `propagate`, and z for the backward pass if that shall `keep` it (else nothing)."""
+    z = propagate(rowptr, col, weight, x, omega, relu)
+    return z @ map_, z if keep else x.new_empty(0)
+
+
+def layer_backward(
+    rowptr: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    rowptr_t: Tensor,
+    col_t: Tensor,
+    weight_t: Tensor,
+    x: Tensor,
+    omega: Tensor,
+    map_: Tensor,
+    z: Tensor,
+    grad: Tensor,
+    relu: bool,
+    need_omega: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of `layer` for x, ω and K: ``zᵀ g`` for K, those of `propagate` at ``g Kᵀ`` for the others."""
+    z = z if z.numel() else propagate(rowptr, col, weight, x, omega, relu)
+    pulled = propagate_backward(rowptr_t, col_t, weight_t, x, omega, grad @ map_.mT, relu, need_omega)
+    return *pulled, z.mT @ grad
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    r"""Return :math:`\sum_i w_{si} \left(\log \sum_k e^{y_{ik}} - y_{i, t_i}\right)`, ``[R, S]``, over rows that weigh something.
+
+    Logits are ``[R, n, k]``, labels ``[n]`` (those of rows without weight may be anything), weights ``[R, S, n]``.
+    """
+    chosen = logits.gather(2, labels.clamp(min=0)[None, :, None].expand(logits.size(0), -1, 1)).squeeze(2)
+    losses = torch.logsumexp(logits, 2) - chosen
+    return torch.where(weights != 0, weights * losses[:, None], 0).sum(2)
+
+
+def cross_entropy_backward(logits: Tensor, labels: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+    """Return the gradient of `cross_entropy` for the logits: (softmax − one-hot) times the weight that reaches a row."""
+    pull = (weights * grad[:, :, None]).sum(1)[..., None]
+    hot = torch.nn.functional.one_hot(labels.clamp(min=0), logits.size(2)).to(logits.dtype)
+    return torch.where(pull != 0, pull * (torch.softmax(logits, 2) - hot), 0)
 
 
 def dropout(x: Tensor, p: float, key: Tensor) -> Tensor:

@@ -71,12 +71,23 @@ def backend_for(x: Tensor) -> ModuleType:
     return twin if twin is not None and (x.dtype in twin.DTYPES or not x.is_floating_point()) else reference
 
 
+def has_fused(name: str, x: Tensor) -> bool:
+    """Return whether an op on a tensor like this is computed by a fused twin, of which CPUs alone have every op."""
+    if torch.compiler.is_compiling():  # a compiler can follow no search for backends
+        return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+    backend = backend_for(x)
+    return backend is not reference and hasattr(backend, name)
+
+
 def _define(schema: str, main: int, fake: Callable[..., Any]) -> None:
-    """Declare an op; `main` is the position of the argument whose device and dtype choose the backend."""
+    """Declare an op; `main` is the position of the argument whose device and dtype choose the backend.
+
+    What a twin does not offer, the reference computes.
+    """
     name = schema[: schema.index("(")]
 
     def implementation(*args: Any) -> Any:
-        return getattr(backend_for(args[main]), name)(*args)
+        return getattr(backend_for(args[main]), name, getattr(reference, name))(*args)
 
     _library.define(schema)
     _library.impl(name, implementation, "CompositeExplicitAutograd")
@@ -103,6 +114,24 @@ def _fake_attention(rowptr: Tensor, col: Tensor, x: Tensor, maps: Tensor, *_: An
 
 def _fake_draw_key(seeds: Tensor, step: Tensor, place: int) -> Tensor:
     return seeds.new_empty(seeds.size(0), 2)
+
+
+def _fake_linear(x: Tensor, weight: Tensor) -> Tensor:
+    return x.new_empty(x.size(0), x.size(1), weight.size(2))
+
+
+def _fake_linear_backward(x: Tensor, weight: Tensor, grad: Tensor, need_x: bool) -> tuple[Tensor, Tensor]:
+    return x.new_empty(x.shape if need_x else 0), torch.empty_like(weight, memory_format=torch.contiguous_format)
+
+
+def _fake_layer(
+    rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor, omega: Tensor, map_: Tensor, relu: bool, keep: bool
+) -> tuple[Tensor, Tensor]:
+    return _fake_linear(x, map_), x.new_empty(x.shape if keep else 0)
+
+
+def _fake_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    return logits.new_empty(weights.shape[:2])
 
 
 def _fake_sparse_linear(rowptr: Tensor, col: Tensor, value: Tensor, weight: Tensor, p: float, key: Tensor) -> Tensor:
@@ -149,7 +178,24 @@ _define(
     6,
     _fake_sparse_linear_backward,
 )
-_define("product_gradients(Tensor x, Tensor weight, Tensor grad) -> (Tensor, Tensor)", 0, _like_each(0, 1))
+_define("linear(Tensor x, Tensor weight) -> Tensor", 0, _fake_linear)
+_define(
+    "linear_backward(Tensor x, Tensor weight, Tensor grad, bool need_x) -> (Tensor, Tensor)", 0, _fake_linear_backward
+)
+_define(
+    "layer(Tensor rowptr, Tensor col, Tensor weight, Tensor x, Tensor omega, Tensor map_, bool relu, bool keep)"
+    " -> (Tensor, Tensor)",
+    3,
+    _fake_layer,
+)
+_define(
+    "layer_backward(Tensor rowptr, Tensor col, Tensor weight, Tensor rowptr_t, Tensor col_t, Tensor weight_t, Tensor x,"
+    " Tensor omega, Tensor map_, Tensor z, Tensor grad, bool relu, bool need_omega) -> (Tensor, Tensor, Tensor)",
+    6,
+    _like_each(6, 7, 8),
+)
+_define("cross_entropy(Tensor logits, Tensor labels, Tensor weights) -> Tensor", 0, _fake_cross_entropy)
+_define("cross_entropy_backward(Tensor logits, Tensor labels, Tensor weights, Tensor grad) -> Tensor", 0, _like(0))
 _define("dropout(Tensor x, float p, Tensor key) -> Tensor", 0, _like(0))
 _define("draw_key(Tensor seeds, Tensor step, int place) -> Tensor", 0, _fake_draw_key)
 

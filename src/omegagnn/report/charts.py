@@ -41,6 +41,7 @@ class Axis:
     reach: Sequence[float] = ()
     tight: bool = False  # ends where the values end
     whole: bool = False  # has ticks at whole numbers only
+    named: Sequence[float] = ()  # has its ticks here
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class _Scale:
     end: float
     logarithmic: bool
     whole: bool
+    named: Sequence[float] = ()
 
     def __call__(self, value: float) -> float:
         if self.logarithmic:
@@ -67,7 +69,9 @@ class _Scale:
         return round(self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start), 1)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Return places and labels of about five ticks."""
+        """Return places and labels of about five ticks, or of those that were named."""
+        if self.named:
+            return [(self(value), f"{value:g}") for value in self.named]
         if self.logarithmic:
             step = max(1, math.ceil((self.high - self.low) / 5))
             exponents = range(math.ceil(self.low), math.floor(self.high) + 1, step)
@@ -221,14 +225,14 @@ def _scale(values: Sequence[float], axis: Axis, start: float, end: float) -> _Sc
     low, high = min([*values, *axis.reach]), max([*values, *axis.reach])
     if axis.logarithmic:
         low, high = math.log10(max(low, SMALLEST)), math.log10(max(high, SMALLEST))
-        low, high = math.floor(low + 1e-9), math.ceil(high - 1e-9)
+        low, high = (low - 0.05, high + 0.05) if axis.named else (math.floor(low + 1e-9), math.ceil(high - 1e-9))
     elif not axis.tight:
         margin = 0.05 * (high - low)
         # What ends at a bound ends there exactly: a share is never beyond 0 or 1.
         low, high = (each if each in axis.reach else each + side * margin for each, side in ((low, -1), (high, 1)))
     if high - low < 1e-12:
         low, high = low - 0.05 * (abs(low) or 1), high + 0.05 * (abs(high) or 1)
-    return _Scale(low, high, start, end, axis.logarithmic, axis.whole)
+    return _Scale(low, high, start, end, axis.logarithmic, axis.whole, axis.named)
 
 
 def _frame(across: _Scale, up: _Scale, x_label: str, y_label: str) -> list[str]:

@@ -146,9 +146,7 @@ def _noticing_losses() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise LostProcess(
-            f"Another process of the job ended before its work was done ({_first_line(error)})."
-        ) from None
+        raise LostProcess("Another process of the job ended before its work was done.") from error
 
 
 def _first_line(error: Exception) -> str:

@@ -24,7 +24,7 @@ from omegagnn.training.config import parse_config
 from omegagnn.training.distributed import ALONE, LostProcess, Team
 from omegagnn.training.environment import describe, one_thread_where_it_wins, peak_mib
 from omegagnn.training.journal import Journal, Member, MuteJournal
-from omegagnn.training.memory import explain_out_of_memory, runs_at_once
+from omegagnn.training.memory import explain_out_of_memory, memory_kept, runs_at_once
 from omegagnn.training.plan import Plan
 from omegagnn.training.records import EpochRecord
 from omegagnn.training.run_files import Finished, RunFiles
@@ -80,7 +80,7 @@ class Trainer:
         self.plan, self.device, self.run_name, self.team = plan, device, run, team
         self.shares_steps = team.size > 1 and plan.config.training.shards > 1
         self.writes = team.leads or not self.shares_steps
-        self.journal = journal if self.writes else MuteJournal(journal.folder, create=False)
+        self.journal = journal if self.writes else MuteJournal(journal.folder, create=False, shared=journal.shared)
         self.folder = journal.folder / run
         self.files = RunFiles(self.folder)
         self.progress = progress or Progress()
@@ -179,7 +179,7 @@ class Trainer:
     def train(self) -> None:
         """Train every member to its end and write the best weights."""
         try:
-            with self._ending_epochs_on_interrupt(), one_thread_where_it_wins(self.device):
+            with self._ending_epochs_on_interrupt(), one_thread_where_it_wins(self.device), memory_kept(self.device):
                 chunks = self._train_chunks()
             self.team.wait()
             if self.team.leads:

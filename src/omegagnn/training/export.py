@@ -206,6 +206,7 @@ def _traced(program: Program, inputs: Inputs) -> torch.export.ExportedProgram:
     meaning = {
         kernels.propagate.default: reference.propagate,
         kernels.attention.default: reference.attention,
+        kernels.linear.default: reference.linear,
         torch.ops.aten.repeat_interleave.self_Tensor: _repeated,
     }
     with torch.no_grad():

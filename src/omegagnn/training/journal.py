@@ -66,7 +66,8 @@ class Journal:
 
     def __init__(self, folder: Path | str, *, create: bool = True, shared: bool = False) -> None:
         """Open the journal of `folder`, making both where they are missing; `shared` if other machines write to it too."""
-        self.folder = folder = Path(folder)
+        self.folder, self.shared = Path(folder), shared
+        folder = self.folder
         self.path = folder / "journal.sqlite"
         if not create and not self.path.exists():
             raise WrongUse(f"There is no journal in {folder}: train something first, or pass --runs-dir.")
@@ -196,6 +197,10 @@ class Journal:
     def runs(self) -> list[dict[str, Any]]:
         """Return all runs, newest first."""
         return self._read("SELECT * FROM runs ORDER BY created DESC, rowid DESC")
+
+    def runs_of(self, config_hash: str) -> list[dict[str, Any]]:
+        """Return the runs of a configuration, newest first."""
+        return self._read("SELECT * FROM runs WHERE config_hash = ? ORDER BY created DESC, rowid DESC", (config_hash,))
 
     def run(self, run: str) -> dict[str, Any]:
         """Return one run; `run` may be an unambiguous beginning of its name, or ``last``."""

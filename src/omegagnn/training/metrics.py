@@ -10,6 +10,8 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
 
 from omegagnn.nn.runs import batched_matmul
+from omegagnn.ops.autograd_maps import CrossEntropy
+from omegagnn.ops.registry import has_fused
 
 BOOTSTRAP_SAMPLES = 10_000
 
@@ -31,6 +33,14 @@ def binary_nll(logits: Tensor, labels: Tensor) -> Tensor:
 def weighted_sums(values: Tensor, weights: Tensor) -> Tensor:
     """Return ``Σ_i weights[r, s, i] · values[r, i]``, ``[R, s]``, as a product a run (no bit depends on R)."""
     return batched_matmul(weights, values.unsqueeze(2)).squeeze(2)
+
+
+def weighted_nll(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    """Return ``Σ_i weights[r, s, i] · nll[r, i]``, ``[R, s]``, in one kernel where there is one."""
+    if not has_fused("cross_entropy", logits):
+        return weighted_sums(nll(logits, labels), weights)
+    runs_first = logits.transpose(0, 1).contiguous()
+    return CrossEntropy.apply(runs_first, labels, weights.expand(runs_first.size(0), -1, -1))
 
 
 def f1_counts(logits: Tensor, labels: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -190,10 +190,12 @@ class Predictor:
         members: Sequence[int] | None = None,
         rule: str | None = None,
         device: torch.device = CPU,
+        told: Callable[[float], None] = lambda _: None,
     ) -> Tensor:
         """Return the probabilities of the classes, the mean over `members` (all of them if None), ``[items, classes]``.
 
-        Members are computed one after another, without gradients: memory does not grow with their number.
+        `told` is called with 1 whenever a member is done. Members are computed one after another, without gradients: memory does
+        not grow with their number.
         """
         chosen = range(self.members) if members is None else members
         total = torch.zeros(())
@@ -201,6 +203,7 @@ class Predictor:
             for member in chosen:
                 logits = self.outputs(task, member, rule, device)[:, 0].double()
                 total = total + (torch.sigmoid(logits) if self.signature.multilabel else torch.softmax(logits, dim=-1))
+                told(1)
         return (total / len(chosen)).cpu()
 
     def table(

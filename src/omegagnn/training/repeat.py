@@ -68,7 +68,7 @@ def repeat_command(plan: Plan, preset: Preset | None, places: dict[str, Path | s
         words += ["--preset", preset.name]
         base = preset.config
     for key, value in differences(base, config).items():
-        words += _setting(key, value)
+        words += setting_words(key, value)
     words += ["--seeds", str(len(seeds))]
     chosen = {split.hash for split in plan.splits}
     numbers = [k for k, split in enumerate(plan.dataset.splits) if split.hash in chosen]
@@ -84,13 +84,14 @@ def place_words(places: dict[str, Path | str | None]) -> str:
     return "".join(f" {option} {shlex.quote(str(place))}" for option, place in places.items() if place is not None)
 
 
-def _setting(key: str, value: Any) -> list[str]:
+def setting_words(key: str, value: Any) -> list[str]:
+    """Return a value of the configuration as options of ``omegagnn train``."""
     if key == "model.options":
-        return [word for name, item in value.items() for word in _setting(f"{key}.{name}", item)]
+        return [word for name, item in value.items() for word in setting_words(f"{key}.{name}", item)]
     if key in OPTIONS and value is not None:
         return [OPTIONS[key], str(value)]
     text = value if isinstance(value, str) else json.dumps(value)
     return ["--set", f"{key}={text}"]
 
 
-__all__ = ["place_words", "plan_of", "preset_of", "repeat_command"]
+__all__ = ["place_words", "plan_of", "preset_of", "repeat_command", "setting_words"]

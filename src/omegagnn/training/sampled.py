@@ -69,7 +69,8 @@ class SampledNodeTask(TrainingTask):
 
     def to(self, device: torch.device) -> SampledNodeTask:
         """Compute on a device; graph and features stay in the memory of the host, parts of them travel."""
-        self.device, self.labels, self.weights = device, self.labels.to(device), self.weights.to(device)
+        self.device, self.labels = device, self.labels.to(device)
+        self._weigh(self.weights.to(device))
         return self
 
     def operator(self, net: Grouped) -> Graph:

@@ -3,7 +3,7 @@
 An epoch is a row of steps; a step is a few *shares*, whose gradients are added up. Usually it is one share; with
 ``training.shards`` it is several, which the processes of a team may compute (`omegagnn.training.shards`).
 
-Every sum over items is a batched product (`metrics.weighted_sums`), so that no bit of a run depends on its company.
+Every sum over items is made run by run (`metrics.weighted_sums`), so that no bit of a run depends on its company.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from omegagnn.nn.model import OmegaNet
 from omegagnn.ops import Draws, SparseFeatures
 from omegagnn.ops.random import draw_bits
 from omegagnn.training.config import DataConfig
-from omegagnn.training.metrics import binary_nll, f1_counts, micro_f1, nll, weighted_sums
+from omegagnn.training.metrics import binary_nll, f1_counts, micro_f1, weighted_nll, weighted_sums
 
 ORDER = 1_000_003  # the place of the draws that shuffle, apart from the places of a network
 TRAIN = 0
@@ -85,7 +85,12 @@ class TrainingTask(ABC):
         self.splits = splits
         weights = [self._split_weights(split) for split in splits]
         empty = torch.zeros(0, 3, self.labels.size(0), dtype=self.dtype)
-        self.weights = (torch.stack(weights) if weights else empty).to(self.labels.device)  # [R, 3, items]
+        self._weigh((torch.stack(weights) if weights else empty).to(self.labels.device))
+
+    def _weigh(self, weights: Tensor) -> None:
+        """Take the weight of each item in each part of each run's split, ``[R, 3, items]``."""
+        self.weights, self._present = weights, (weights > 0).to(self.dtype)
+        self._sizes = (weights > 0).sum(-1)
 
     @property
     def in_channels(self) -> int:
@@ -96,17 +101,14 @@ class TrainingTask(ABC):
         """Move everything to a device."""
         if device.type != "cpu":
             self.features = self.features.to(device)
-            self.graph, self.labels, self.weights = (
-                self.graph.to(device),
-                self.labels.to(device),
-                self.weights.to(device),
-            )
+            self.graph, self.labels = self.graph.to(device), self.labels.to(device)
+            self._weigh(self.weights.to(device))
         return self
 
     def keep_runs(self, kept: Tensor) -> None:
         """Drop the splits of runs that have stopped."""
         self.splits = [self.splits[k] for k in kept.tolist()]
-        self.weights = self.weights[kept.to(self.weights.device)]
+        self._weigh(self.weights[kept.to(self.weights.device)])
 
     def operator(self, net: Grouped) -> Graph:
         """Return the graph as a network's layers use it, computed once."""
@@ -131,22 +133,21 @@ class TrainingTask(ABC):
         """Return loss and score of each part of each run, ``[R, 3, 2]``; NaN where a part is empty."""
         if self.dataset.is_multilabel:
             loss = weighted_sums(binary_nll(logits, self.labels), self.weights)
-            present = (self.weights > 0).to(self.dtype)
             counts = f1_counts(logits, self.labels)  # [R, 3 counts, items]
-            score = micro_f1(torch.bmm(present, counts.transpose(1, 2)))  # whole numbers: exact in any order
+            score = micro_f1(torch.bmm(self._present, counts.transpose(1, 2)))  # whole numbers: exact in any order
         else:
-            loss = weighted_sums(nll(logits, self.labels), self.weights)
+            loss = weighted_nll(logits, self.labels, self.weights)
             correct = (logits.transpose(0, 1).argmax(-1) == self.labels).to(self.dtype)
             # Whole numbers add up exactly in any order, so an accuracy is exact.
-            hits, sizes = weighted_sums(correct, (self.weights > 0).to(self.dtype)), (self.weights > 0).sum(-1)
-            score = hits / sizes
-        absent = ~(self.weights > 0).any(-1, keepdim=True)
+            score = weighted_sums(correct, self._present) / self._sizes
+        absent = (self._sizes == 0)[..., None]
         return torch.stack([loss, score], dim=-1).masked_fill(absent, torch.nan)
 
     def _losses(self, logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """Return the training loss of each run, ``[R]``."""
-        values = binary_nll(logits, labels) if self.dataset.is_multilabel else nll(logits, labels)
-        return weighted_sums(values, weights).squeeze(1)
+        if self.dataset.is_multilabel:
+            return weighted_sums(binary_nll(logits, labels), weights).squeeze(1)
+        return weighted_nll(logits, labels, weights).squeeze(1)
 
     @abstractmethod
     def steps(self, net: Grouped, graph: Graph, seeds: Tensor, epoch: int | Tensor) -> Iterator[Step]:

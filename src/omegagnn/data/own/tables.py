@@ -13,6 +13,8 @@ import io
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
@@ -26,6 +28,18 @@ from omegagnn.errors import DataError, WrongUse
 CHUNK = 1_000_000
 HEADERLESS = (".txt", ".edgelist", ".edges", ".el")
 _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
+
+_listener: ContextVar[Callable[[float], None] | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def telling(listener: Callable[[float], None]) -> Iterator[None]:
+    """Tell `listener` how many bytes of text files were read since its last call, for as long as the block lasts."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
 
 
 @dataclass(frozen=True)
@@ -112,10 +126,15 @@ class TextFile:
             options |= {"sep": r"\s+", "header": None, "comment": "#"}
         else:
             options |= {"sep": self.separator, "header": 0, "index_col": False, "skipinitialspace": True}
-        start = 0
+        options["compression"] = "gzip" if self.path.suffix.lower() == ".gz" else None
+        start = told = 0
         try:
-            with pd.read_csv(self.path, **options) as reader:
+            with self.path.open("rb") as stream, pd.read_csv(stream, **options) as reader:
                 for piece in reader:
+                    listener = _listener.get()
+                    if listener is not None:
+                        listener(stream.tell() - told)
+                        told = stream.tell()
                     frame = cast("pd.DataFrame", piece)
                     # The parser fills a row that is too short: the last cell tells, and only then is the file read again.
                     short = frame.shape[1] and bool(

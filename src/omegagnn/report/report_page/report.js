@@ -1,6 +1,6 @@
 // Sorts a table by the column whose head is pressed; without this script the tables stand as they were written.
 
-const numberOf = (text) => Number(text.replace(/[,%–]/g, "").trim() || NaN);
+const numberOf = (text) => Number.parseFloat(text.replace(/[,%–]/g, "").trim()); // "81.2 (80.6 to 81.9)" is 81.2
 
 function compare(one, other) {
   const [a, b] = [numberOf(one), numberOf(other)];
