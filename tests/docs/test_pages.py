@@ -88,6 +88,31 @@ def test_the_table_of_depth_in_the_readme_is_the_measured_one() -> None:
         assert f"| {row_name} | {' | '.join(own)} |" in readme
 
 
+def test_the_tables_of_scaling_are_the_measured_ones() -> None:
+    page = (REPOSITORY / "docs" / "scaling.md").read_text(encoding="utf-8")
+    sampled, million, scaling = (
+        json.loads((REPOSITORY / "results" / f"{name}.json").read_text(encoding="utf-8"))
+        for name in ("sampled_pubmed", "million", "scaling")
+    )
+    for table in sampled["rows"].values():
+        for row in table.values():
+            assert f"| {row['test']['mean']:.2f} ± {row['test']['sd']:.2f} |" in page
+    for step, row in million["steps"].items():
+        assert f"| {step} | {row['seconds']} | {row['cpu_seconds']} | {row['peak_gb']} |" in page
+    for size, sweep in scaling["sweeps"].items():
+        ends = f"{sweep['rows'][0][size]:,} | {sweep['rows'][-1][size]:,}"
+        assert f"| {size} | {ends} | {sweep['time_exponent']:.2f} | {sweep['memory_exponent']:.2f} |" in page
+
+
+def test_the_formula_of_scaling_has_the_constants_of_the_planner() -> None:
+    from omegagnn.training import expected
+
+    page = (REPOSITORY / "docs" / "scaling.md").read_text(encoding="utf-8")
+    assert f"{expected.PROGRAM // expected.MIB}\\ \\mathrm{{MiB}}" in page
+    assert f"{expected.ENTRY} E + {expected.NODE} n" in page
+    assert f"\\max\\bigl({expected.MAKING} E,\\; {expected.KEPT_FOR_NEXT}\\, R" in page
+
+
 def test_the_tables_of_the_readme_are_written_from_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(REPOSITORY / "tools")
     with_tables = import_module("readme_tables").with_tables

@@ -5,10 +5,12 @@ For ωGCN on a CPU, of n nodes, E entries, f features, c channels, L layers and 
 * the program itself, with its libraries and kernels;
 * features (as stored, as trained on, and after their dropout), labels, splits;
 * the graph and its operator S, with what is kept to turn them round: 49 E + 242 n;
-* either, while S is made, 32 E more, or, while training, R times ``s n (c (2 L + 3) + 4 classes)``: a layer keeps its input and
-  what goes into K, and the backward pass adds three arrays.
+* either, while S is made, 32 E more, or, while training, R times ``1.8 s n (c (2 L + 3) + 4 classes + f)``: a layer keeps its
+  input and what goes into K, the backward pass adds three arrays, and what one step frees is kept for the next, in pieces that do
+  not always fit (`memory.memory_kept`).
 
-The numbers a byte and a node were measured (`benchmarks/scaling.py`): they hold what torch needs to sort and to count as well.
+The bytes an entry and a node and the factor were measured (`benchmarks/scaling.py`): they hold what torch needs to sort and to
+count as well.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from omegagnn.training.config import RunConfig
 MIB = 2**20
 PROGRAM = 430 * MIB
 ENTRY, NODE, MAKING = 49, 242, 32
+KEPT_FOR_NEXT = 1.8
 # Pieces below this are not given back to the system when they are free, and so much of them was seen to lie about.
 SMALL, LEFT_LYING = 32 * MIB, 200 * MIB
 
@@ -38,7 +41,8 @@ def expected_peak(config: RunConfig, dataset: Dataset, runs: int, device: torch.
     kept = ENTRY * entries + NODE * n
     extra = 2 if model.norm else 0
     widths = model.channels * (model.layers * (2 + extra) + 3) + 4 * dataset.num_classes
-    working = runs * size * (n * widths + (stored if features.layout == torch.strided else 0))
+    numbers = n * widths + (stored if features.layout == torch.strided else 0)
+    working = int(KEPT_FOR_NEXT * runs * size * numbers)
     if runs * size * n * model.channels < SMALL:
         working += min(LEFT_LYING, kept + working)
     return PROGRAM + data + kept + max(MAKING * entries, working)

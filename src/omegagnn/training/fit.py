@@ -31,6 +31,7 @@ from omegagnn.training.prediction import Predictor, Source
 from omegagnn.training.presets.preset import Preset, read_preset
 from omegagnn.training.presets.settle import settle
 from omegagnn.training.protocol import Curve, Outcome, optimism_gap, protocol
+from omegagnn.training.sampled import check_steps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -191,6 +192,7 @@ def make_plan(
     """Return every seed on every chosen split as the members of one run."""
     protocol(protocol_name)
     check_model(config.model)
+    check_steps(dataset, config)
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if not numbers:
         raise WrongUse("At least one seed is needed.")

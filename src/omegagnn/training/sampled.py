@@ -53,10 +53,6 @@ class SampledNodeTask(TrainingTask):
     def __init__(self, dataset: Dataset, config: RunConfig, splits: Sequence[Split]) -> None:
         """Prepare the graph and labels; features stay where they are."""
         training, model = config.training, config.model
-        if model.norm == "pair":
-            raise WrongUse(
-                "PairNorm takes the mean over all nodes, of which a sampler shows some: choose another model.norm."
-            )
         self.kind, self.batch_nodes, self.shards = training.sampler, training.batch_nodes, training.shards
         hops = max(model.layers, len(training.fan_outs))
         self.fan_outs = (*training.fan_outs, *[training.fan_outs[-1]] * hops)[:hops]
@@ -138,18 +134,28 @@ class SampledNodeTask(TrainingTask):
         return net(whole.to(self.device), graph.to(self.device))
 
 
-def configured_task(dataset: Dataset, config: RunConfig, splits: Sequence[Split]) -> TrainingTask:
-    """Return the task that a configuration asks for on a data set."""
+def check_steps(dataset: Dataset, config: RunConfig) -> None:
+    """Refuse a sampler or shards where there is nothing that they could cut, before anything is recorded or built."""
     training = config.training
-    if training.sampler != "none":
-        if dataset.task != "node":
-            raise WrongUse(
-                f"training.sampler takes parts of one graph, but {dataset.name} has many: training.batch_size graphs make a step."
-            )
-        return SampledNodeTask(dataset, config, splits)
-    if training.shards > 1 and dataset.task == "node":
+    if training.sampler != "none" and dataset.task != "node":
+        raise WrongUse(
+            f"training.sampler takes parts of one graph, but {dataset.name} has many: training.batch_size graphs make a step."
+        )
+    if training.sampler != "none" and config.model.norm == "pair":
+        raise WrongUse(
+            "PairNorm takes the mean over all nodes, of which a sampler shows some: choose another model.norm."
+        )
+    if training.sampler == "none" and training.shards > 1 and dataset.task == "node":
         raise WrongUse(
             "A step on the whole graph has no shards: choose a training.sampler, or leave training.shards at 1."
         )
+
+
+def configured_task(dataset: Dataset, config: RunConfig, splits: Sequence[Split]) -> TrainingTask:
+    """Return the task that a configuration asks for on a data set."""
+    check_steps(dataset, config)
+    training = config.training
+    if training.sampler != "none":
+        return SampledNodeTask(dataset, config, splits)
     dtype = DTYPES[training.precision]
     return make_task(dataset, config.data, splits, dtype, training.batch_size, training.shards)
