@@ -80,6 +80,9 @@ with joined_team("cpu") as team:
         seen.clear()
         engine.Trainer.start(plan, team.opened(f"{sys.argv[1]}/{case}"), team.device, team=team).train()
         torch.save(seen, f"{sys.argv[1]}/{case}/state-{team.rank}.pt")
+
+from omegagnn.__main__ import leave
+leave(0)
 """
 
 

@@ -21,7 +21,7 @@ from omegagnn.data.dataset import Dataset
 from omegagnn.training.config import RunConfig
 
 MIB = 2**20
-PROGRAM = 430 * MIB
+PROGRAM = 580 * MIB
 ENTRY, NODE, MAKING = 49, 242, 32
 KEPT_FOR_NEXT = 1.8
 # Pieces below this are not given back to the system when they are free, and so much of them was seen to lie about.
