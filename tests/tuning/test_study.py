@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -173,14 +174,32 @@ def test_the_trials_of_a_dead_worker_are_tried_again(kind: str, tmp_path: Path) 
 
 
 def test_a_worker_of_another_host_lives_while_it_shows_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
-    import time
-
     now = time.time()
     assert is_alive("elsewhere|1|5", {"beat of elsewhere|1|5": now - 100}, 0.0)
     assert not is_alive("elsewhere|1|5", {"beat of elsewhere|1|5": now - 1000}, 0.0)
     assert is_alive("elsewhere|1|5", {}, now - 10)  # it began just now
-    assert is_alive(None, {}, now - 10)
-    assert not is_alive(None, {}, now - 1000)
+
+
+def test_a_trial_without_a_name_belongs_to_whoever_else_lives() -> None:
+    """A worker that was killed between asking for a trial and signing it keeps nobody waiting who is alone."""
+    now, dead = time.time(), {"beat of elsewhere|1|5": time.time() - 1000}
+    living = {**dead, "beat of elsewhere|2|6": now - 100}
+    assert is_alive(None, living, now - 10)
+    assert not is_alive(None, living, now - 1000)
+    assert not is_alive(None, dead, now - 10)
+    assert not is_alive(None, {}, now - 10)
+    assert not is_alive(None, living, now - 10, me="elsewhere|2|6")
+
+
+def test_an_unsigned_trial_of_a_killed_worker_is_tried_again_at_once(tmp_path: Path) -> None:
+    study = start_study(plan_for(node_dataset()), tmp_path).storage
+    trial = study.ask()
+    trial.suggest_float("training.lr_oc", 1e-3, 1e-1)
+    with Worker(study) as worker:
+        assert take_up_the_dead(study) == [], "it may be about to be signed"
+        assert take_up_the_dead(study, worker.name) == [0]
+    (retry,) = (t for t in study.get_trials() if RETRY_OF in t.user_attrs)
+    assert retry.state.name == "WAITING"
 
 
 def test_a_kill_between_failing_and_enqueuing_loses_nothing(tmp_path: Path) -> None:

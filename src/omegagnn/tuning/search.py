@@ -46,7 +46,7 @@ class Search:
         """Train trials until the budget of the study is spent, by whomever."""
         with Worker(self.study.storage) as worker:
             while not self.study.complete:
-                taken = take_up_the_dead(self.study.storage)
+                taken = take_up_the_dead(self.study.storage, worker.name)
                 if taken:
                     self.tell(f"trials {_list(taken)} were left by a worker that died: they are tried again")
                 asked = self._ask(worker)

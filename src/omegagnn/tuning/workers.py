@@ -73,19 +73,23 @@ class Worker:
                 self.study.set_user_attr(_BEAT + self.name, time.time())
 
 
-def is_alive(worker: str | None, beats: dict[str, Any], since: float) -> bool:
+def is_alive(worker: str | None, beats: dict[str, Any], since: float, me: str | None = None) -> bool:
     """Return whether a worker lives: as its host sees it where that is this one, else by its last sign of life.
 
-    A trial that names none was asked for at the time `since` by a worker that may have died before it signed.
+    A trial that names none was asked for at the time `since` by a worker that may have died before it signed: by one of those
+    that ever gave a sign of life, and not by the one who asks (`me`).
     """
-    if worker is not None and worker.startswith(host() + "|"):
+    if worker is None:
+        others = [name.removeprefix(_BEAT) for name in beats if name.startswith(_BEAT)]
+        somebody = any(is_alive(other, beats, 0.0) for other in others if other != me)
+        return somebody and time.time() - since < SILENCE_SECONDS
+    if worker.startswith(host() + "|"):
         _, process, began = worker.rsplit("|", 2)
         return started(int(process)) == began
-    last = since if worker is None else max(since, beats.get(_BEAT + worker, 0.0))
-    return time.time() - last < SILENCE_SECONDS
+    return time.time() - max(since, beats.get(_BEAT + worker, 0.0)) < SILENCE_SECONDS
 
 
-def take_up_the_dead(study: optuna.Study) -> list[int]:
+def take_up_the_dead(study: optuna.Study, me: str | None = None) -> list[int]:
     """Fail every running trial whose worker is dead and enqueue its settings again; return the numbers of those trials.
 
     It may be called at any time by any worker. A kill in its middle loses nothing: a trial that was failed as abandoned and
@@ -97,7 +101,7 @@ def take_up_the_dead(study: optuna.Study) -> list[int]:
     taken = []
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         since = 0.0 if trial.datetime_start is None else trial.datetime_start.timestamp()
-        if not is_alive(trial.user_attrs.get(WORKER), beats, since):
+        if not is_alive(trial.user_attrs.get(WORKER), beats, since, me):
             abandon(study, trial.number)
             taken.append(trial.number)
     trials = study.get_trials(deepcopy=False)
