@@ -213,7 +213,7 @@ class SparseLinear(Function):
         refuse_batched("the sparse features", in_dims[0], *in_dims[4:])
         size = info.batch_size
         weight, key = into_runs(size, weight, in_dims[1]), into_runs(size, key, in_dims[2])
-        return out_of_runs(size, SparseLinear.apply(value, weight.contiguous(), key, p, *matrix)), 0
+        return out_of_runs(size, SparseLinear.apply(value, weight, key, p, *matrix)), 0
 
 
 @positional
@@ -256,7 +256,7 @@ class SparseLinearBackward(Function):
         refuse_batched("the sparse features", in_dims[0], *in_dims[4:])
         size = info.batch_size
         grad, key = into_runs(size, grad, in_dims[1]), into_runs(size, key, in_dims[2])
-        return out_of_runs(size, SparseLinearBackward.apply(value, grad.contiguous(), key, p, *matrix)), 0
+        return out_of_runs(size, SparseLinearBackward.apply(value, grad, key, p, *matrix)), 0
 
 
 @positional

@@ -32,6 +32,8 @@ def check_model(model: ModelConfig) -> None:
 
 def sized_for(config: RunConfig, num_nodes: int) -> RunConfig:
     """Return the configuration with the number of nodes for a network that knows nodes by their number (LINKX)."""
+    if config.model.name in OMEGA_MODELS:
+        return config  # no need to import the baselines, which bring PyTorch Geometric
     from omegagnn.nn.baselines import BASELINES
 
     kind = BASELINES.get(config.model.name)
